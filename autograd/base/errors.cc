@@ -1,0 +1,42 @@
+#include "autograd/base/errors.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace tost {
+namespace {
+
+FailureHook failure_hook = nullptr;
+thread_local const char* running_op = nullptr;
+
+[[noreturn]] void Fail(const std::string& message) {
+  std::string line = "internal error: " + message;
+  if (running_op != nullptr) line += std::string(" (while running ") + running_op + ")";
+  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "This is a defect of tost: please report it with the command you ran.\n");
+  if (failure_hook != nullptr) failure_hook(line.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+void SetFailureHook(FailureHook hook) { failure_hook = hook; }
+
+OpScope::OpScope(const char* name) : outer_(running_op) { running_op = name; }
+OpScope::~OpScope() { running_op = outer_; }
+
+namespace internal {
+
+CheckFailure::CheckFailure(const char* file, int line, const char* condition) {
+  message_ << file << ":" << line << ": " << condition << ": ";
+}
+
+CheckFailure::~CheckFailure() { Fail(message_.str()); }
+
+void FailStatus(const char* file, int line, const absl::Status& status) {
+  Fail(std::string(file) + ":" + std::to_string(line) + ": " + std::string(status.message()));
+}
+
+}  // namespace internal
+}  // namespace tost

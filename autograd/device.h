@@ -1,0 +1,57 @@
+// Devices, and what the core asks of one: memory, copies, synchronisation.
+#ifndef TOST_AUTOGRAD_DEVICE_H_
+#define TOST_AUTOGRAD_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <string>
+
+namespace tost {
+
+enum class DeviceType : uint8_t { kCpu, kCuda };
+inline constexpr int kDeviceTypes = 2;
+
+// One process drives one device.
+struct Device {
+  DeviceType type = DeviceType::kCpu;
+  int index = 0;
+
+  static Device Cpu() { return {}; }
+  std::string ToString() const;  // "cpu", "cuda:0"
+  friend bool operator==(const Device&, const Device&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Device& device) {
+    return out << device.ToString();
+  }
+};
+
+// Bytes that this process holds on a device. `system_allocations` counts the requests that reached
+// the operating system (or driver); it stands still once a training step has been seen.
+struct MemoryStatistics {
+  int64_t live_bytes = 0;
+  int64_t peak_bytes = 0;
+  int64_t system_allocations = 0;
+};
+
+// What a device does for the core. The CPU's is built in; others are installed by `main`.
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+  virtual void* Allocate(size_t bytes) = 0;              // 64-byte aligned, contents arbitrary
+  virtual void Release(void* bytes, size_t size) = 0;
+  virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
+  virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;  // synchronises
+  virtual void Copy(void* to, const void* from, size_t bytes) = 0;         // device to device
+  virtual void FillZero(void* device, size_t bytes) = 0;
+  virtual void Synchronize() = 0;
+  virtual MemoryStatistics Memory() const = 0;
+  virtual void ResetPeakMemory() = 0;                    // peak := live
+};
+
+DeviceRuntime& RuntimeOf(Device device);                 // CHECKs that the device is installed
+void InstallRuntime(DeviceType type, std::unique_ptr<DeviceRuntime> runtime);
+
+}  // namespace tost
+
+#endif  // TOST_AUTOGRAD_DEVICE_H_

@@ -1,0 +1,176 @@
+#include "autograd/parameter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/base/parallel.h"
+#include "autograd/base/philox.h"
+
+namespace tost {
+namespace {
+
+constexpr int64_t kPadding = 128;         // elements; keeps every rank's shard aligned
+constexpr int64_t kBucketElements = 8 << 20;  // 32 MiB of float32: large enough to hide latency
+
+// FNV-1a: the same on every machine and in every build, unlike std::hash.
+uint64_t HashOfName(absl::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+int64_t Padded(int64_t count) { return (count + kPadding - 1) / kPadding * kPadding; }
+
+// Two independent standard normals (Box-Muller) from two words.
+std::pair<float, float> NormalPair(uint32_t a, uint32_t b) {
+  const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(UniformOf(a))));
+  const double angle = 2 * std::numbers::pi * static_cast<double>(UniformOf(b));
+  return {static_cast<float>(radius * std::cos(angle)),
+          static_cast<float>(radius * std::sin(angle))};
+}
+
+void Fill(const Init& init, const RandomKey& key, std::span<float> out) {
+  const int64_t blocks = (static_cast<int64_t>(out.size()) + 3) / 4;
+  ParallelFor(blocks, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      float four[4] = {init.value, init.value, init.value, init.value};
+      if (init.kind != Init::Kind::kConstant) {
+        const Philox4 random = RandomWords(key, block, 0);
+        if (init.kind == Init::Kind::kNormal) {
+          std::tie(four[0], four[1]) = NormalPair(random.word[0], random.word[1]);
+          std::tie(four[2], four[3]) = NormalPair(random.word[2], random.word[3]);
+          for (float& x : four) x *= init.value;
+        } else {
+          for (int i = 0; i < 4; ++i) four[i] = init.value * (2 * UniformOf(random.word[i]) - 1);
+        }
+      }
+      const size_t first = static_cast<size_t>(block) * 4;
+      std::copy_n(four, std::min<size_t>(4, out.size() - first), out.begin() + first);
+    }
+  });
+}
+
+}  // namespace
+
+const Tensor& Parameter::value() const {
+  TOST_CHECK(value_.defined()) << name_ << " has no value before ParameterSet::Finalize";
+  return value_;
+}
+
+const Tensor& Parameter::In(DType dtype) const {
+  return dtype == DType::kBFloat16 && compute_.defined() ? compute_ : value();
+}
+
+ParameterScope ParameterScope::operator/(absl::string_view name) const {
+  return ParameterScope(set_, prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, ".", name));
+}
+
+Parameter& ParameterScope::Add(absl::string_view name, Shape shape, Init init, Decay decay) const {
+  return set_->Add((*this / name).prefix_, shape, init, decay);
+}
+
+Parameter& ParameterSet::Add(std::string name, Shape shape, Init init, Decay decay) {
+  TOST_CHECK(!finalized_) << "declaring " << name << " after Finalize";
+  Parameter& parameter = parameters_.emplace_back();
+  parameter.name_ = std::move(name);
+  parameter.shape_ = shape;
+  parameter.init_ = init;
+  parameter.decay_ = decay;
+  TOST_CHECK(by_name_.emplace(parameter.name_, &parameter).second)
+      << "parameter " << parameter.name_ << " is declared twice";
+  return parameter;
+}
+
+void ParameterSet::Finalize(DType compute_dtype) {
+  TOST_CHECK(!finalized_) << "Finalize was already called";
+  finalized_ = true;
+  for (Decay decay : {Decay::kYes, Decay::kNo}) {
+    int64_t filled = kBucketElements;  // begins a new bucket
+    for (auto it = parameters_.rbegin(); it != parameters_.rend(); ++it) {
+      if (it->decay_ != decay) continue;
+      if (filled >= kBucketElements) {
+        buckets_.push_back({.decay = decay});
+        filled = 0;
+      }
+      buckets_.back().parameters.push_back(&*it);
+      buckets_.back().offsets.push_back(filled);
+      filled += it->shape_.numel();
+    }
+  }
+  for (Bucket& bucket : buckets_) {
+    const int64_t size =
+        Padded(bucket.offsets.back() + bucket.parameters.back()->shape_.numel());
+    std::vector<float> host(static_cast<size_t>(size), 0.0f);
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const Parameter& parameter = *bucket.parameters[i];
+      const uint64_t hash = HashOfName(parameter.name_);
+      Fill(parameter.init_,
+           {seed_, static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(hash), 0},
+           std::span(host).subspan(static_cast<size_t>(bucket.offsets[i]),
+                                   static_cast<size_t>(parameter.shape_.numel())));
+    }
+    bucket.values = Tensor::FromHost(Shape{size}, host, device_);
+    const bool copies = compute_dtype == DType::kBFloat16 && bucket.decay == Decay::kYes;
+    if (copies) bucket.compute = Tensor::Empty(Shape{size}, DType::kBFloat16, device_);
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      Parameter& parameter = *bucket.parameters[i];
+      parameter.value_ = Leaf(bucket.values.View(bucket.offsets[i], parameter.shape_));
+      if (copies) {
+        parameter.compute_ = bucket.compute.View(bucket.offsets[i], parameter.shape_)
+                                 .WithGrad(parameter.value_.grad());
+      }
+    }
+  }
+  RefreshComputeCopies();
+}
+
+void ParameterSet::BindGradients() {
+  for (Bucket& bucket : buckets_) {
+    bucket.gradient = Tensor::Zeros(bucket.values.shape(), DType::kFloat32, device_);
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const Parameter& parameter = *bucket.parameters[i];
+      parameter.grad().BindTo(bucket.gradient.View(bucket.offsets[i], parameter.shape_));
+    }
+  }
+}
+
+void ParameterSet::StartStep() {
+  TOST_CHECK(finalized_) << "StartStep before Finalize";
+  if (!buckets_.empty() && !buckets_[0].gradient.defined()) BindGradients();
+  for (const Parameter& parameter : parameters_) parameter.grad().Reset();
+}
+
+void ParameterSet::ZeroUnwrittenGradients() {
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.grad().written()) continue;
+    parameter.grad().Write(parameter.shape(), [&](Tensor& out, bool) {
+      RuntimeOf(device_).FillZero(out.mutable_raw(),
+                                  static_cast<size_t>(out.numel()) * SizeOf(out.dtype()));
+    });
+  }
+}
+
+void ParameterSet::RefreshComputeCopies() {
+  for (Bucket& bucket : buckets_) {
+    if (!bucket.compute.defined()) continue;
+    const Tensor rounded = Converted(bucket.values, DType::kBFloat16);
+    RuntimeOf(device_).Copy(bucket.compute.mutable_raw(), rounded.raw(),
+                            static_cast<size_t>(rounded.numel()) * sizeof(bfloat16));
+  }
+}
+
+Parameter* ParameterSet::Find(absl::string_view name) {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+int64_t ParameterSet::element_count() const {
+  int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.shape().numel();
+  return count;
+}
+
+}  // namespace tost

@@ -1,0 +1,22 @@
+# What the build can do without. Each absence is named here and again by `tost info`.
+
+function(tost_report part state consequence)
+  message(STATUS "tost: ${part}: ${state}${consequence}")
+endfunction()
+
+if(NOT TOST_OPENMP STREQUAL OFF)
+  find_package(OpenMP COMPONENTS CXX)
+endif()
+if(TOST_OPENMP STREQUAL ON AND NOT OpenMP_CXX_FOUND)
+  message(FATAL_ERROR "TOST_OPENMP=ON but the compiler offers no OpenMP; use AUTO or OFF")
+endif()
+if(OpenMP_CXX_FOUND AND NOT TOST_OPENMP STREQUAL OFF)
+  set(TOST_HAVE_OPENMP ON)
+  tost_report("OpenMP" "found" "")
+else()
+  set(TOST_HAVE_OPENMP OFF)
+  tost_report("OpenMP" "absent" ": one thread")
+endif()
+tost_report("CUDA" "absent" ": the CPU is the only device of this version")
+tost_report("MPI" "absent" ": one process")
+tost_report("NCCL" "absent" ": one GPU at most")
