@@ -4,6 +4,7 @@
 #define TOST_AUTOGRAD_BASE_BFLOAT16_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #ifdef __CUDACC__
 #define TOST_HD __host__ __device__
@@ -18,6 +19,8 @@ struct bfloat16 {
 
   bfloat16() = default;
   TOST_HD bfloat16(float value) : bits(Round(value)) {}  // NOLINT: converts like a built-in type
+  template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
+  TOST_HD explicit bfloat16(Number value) : bfloat16(static_cast<float>(value)) {}
   TOST_HD operator float() const {                       // NOLINT
     uint32_t wide = static_cast<uint32_t>(bits) << 16;
     float value;

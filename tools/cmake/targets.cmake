@@ -23,6 +23,10 @@ function(tost_test)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${ARG_NAME} PRIVATE TOST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                  TOST_BINARY="${PROJECT_BINARY_DIR}/tost")
+  set(properties TIMEOUT 600)
+  if(ARG_LABELS)
+    list(APPEND properties LABELS "${ARG_LABELS}")
+  endif()
   gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_KIND}." DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+                       PROPERTIES ${properties})
 endfunction()

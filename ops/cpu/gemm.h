@@ -1,0 +1,27 @@
+// Matrix products on the CPU. gemm.cc is the only caller of the GEMM library.
+#ifndef TOST_OPS_CPU_GEMM_H_
+#define TOST_OPS_CPU_GEMM_H_
+
+#include <cstdint>
+
+namespace tost::ops::cpu {
+
+// A row-major operand: `stride` elements from one stored row to the next. With `transposed` the
+// product sees the transpose of what is stored.
+template <class T>
+struct MatrixView {
+  const T* data;
+  int64_t stride;
+  bool transposed = false;
+};
+
+// c[m, n] = a[m, k] · b[k, n], added to what is in c when `add`. `c_stride` elements per row of c.
+// T is float or double. The order of every element's sum depends on m, n and k only, never on the
+// number of threads. Called inside a ParallelFor it runs on the calling thread.
+template <class T>
+void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, bool add, T* c,
+          int64_t c_stride);
+
+}  // namespace tost::ops::cpu
+
+#endif  // TOST_OPS_CPU_GEMM_H_
