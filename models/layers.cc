@@ -1,0 +1,54 @@
+#include "models/layers.h"
+
+#include "ops/dropout.h"
+#include "ops/layer_norm.h"
+#include "ops/linear.h"
+#include "ops/residual.h"
+
+namespace tost::models {
+namespace {
+
+// Undefined when the layer has no bias.
+Tensor BiasOf(const Parameter* bias) { return bias == nullptr ? Tensor() : bias->value(); }
+
+}  // namespace
+
+LinearLayer::LinearLayer(ParameterScope scope, int64_t in, int64_t out, Options options)
+    : weight_(&scope.Add("weight", {out, in}, Init::Normal(options.deviation), Decay::kYes)) {
+  if (options.bias) bias_ = &scope.Add("bias", {out}, Init::Zeros(), Decay::kNo);
+}
+
+Tensor LinearLayer::operator()(const Tensor& x) const {
+  return ops::Linear(x, weight_->In(x.dtype()), BiasOf(bias_));
+}
+
+Tensor LinearLayer::Gelu(const Tensor& x) const {
+  return ops::LinearGelu(x, weight_->In(x.dtype()), BiasOf(bias_));
+}
+
+LayerNormLayer::LayerNormLayer(ParameterScope scope, int64_t width, bool bias, float epsilon)
+    : weight_(&scope.Add("weight", {width}, Init::Ones(), Decay::kNo)), epsilon_(epsilon) {
+  if (bias) bias_ = &scope.Add("bias", {width}, Init::Zeros(), Decay::kNo);
+}
+
+Tensor LayerNormLayer::operator()(const Tensor& x) const {
+  return ops::LayerNorm(x, weight_->value(), BiasOf(bias_), epsilon_);
+}
+
+LayerScale::LayerScale(ParameterScope scope, absl::string_view name, int64_t width, float initial)
+    : gamma_(&scope.Add(name, {width}, Init::Constant(initial), Decay::kNo)) {}
+
+Tensor LayerScale::AddTo(const Tensor& x, const Tensor& y) const {
+  return ops::ScaledResidual(x, gamma_->value(), y);
+}
+
+Mlp::Mlp(ParameterScope scope, int64_t width, bool bias, float projection_deviation)
+    : up_(scope / "c_fc", width, 4 * width, {.bias = bias}),
+      down_(scope / "c_proj", 4 * width, width,
+            {.bias = bias, .deviation = projection_deviation}) {}
+
+Tensor Mlp::operator()(const Tensor& x, Pass& pass) const {
+  return ops::Dropout(down_(up_.Gelu(x)), pass.DropoutRate(), pass.random.Next());
+}
+
+}  // namespace tost::models

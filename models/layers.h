@@ -1,0 +1,63 @@
+// The layers that all models share. A layer is a plain struct: it declares its parameters where it is
+// made and is called like a function.
+#ifndef TOST_MODELS_LAYERS_H_
+#define TOST_MODELS_LAYERS_H_
+
+#include "autograd/parameter.h"
+#include "autograd/tensor.h"
+#include "models/pass.h"
+
+namespace tost::models {
+
+// y = x wᵀ + b. Declares `weight` [out, in] ~ N(0, deviation²), decayed, and `bias` [out] = 0 if any.
+class LinearLayer {
+ public:
+  struct Options {
+    bool bias = true;
+    float deviation = 0.02f;
+  };
+  LinearLayer(ParameterScope scope, int64_t in, int64_t out, Options options);
+
+  Tensor operator()(const Tensor& x) const;   // [..., in] → [..., out]
+  Tensor Gelu(const Tensor& x) const;         // GELU(x wᵀ + b), exact erf form, one fused op
+
+ private:
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+};
+
+// Layer normalisation over the last extent. Declares `weight` = 1 and `bias` = 0 if any.
+class LayerNormLayer {
+ public:
+  LayerNormLayer(ParameterScope scope, int64_t width, bool bias, float epsilon);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+  float epsilon_;
+};
+
+// LayerScale: x + γ ⊙ y. Declares `name` [width] = initial value (γ in the paper and official code).
+class LayerScale {
+ public:
+  LayerScale(ParameterScope scope, absl::string_view name, int64_t width, float initial);
+  Tensor AddTo(const Tensor& x, const Tensor& y) const;
+
+ private:
+  Parameter* gamma_;
+};
+
+// Linear(C, 4C), GELU, Linear(4C, C), dropout. Declares `c_fc.*` and `c_proj.*`.
+class Mlp {
+ public:
+  Mlp(ParameterScope scope, int64_t width, bool bias, float projection_deviation);
+  Tensor operator()(const Tensor& x, Pass& pass) const;
+
+ private:
+  LinearLayer up_, down_;
+};
+
+}  // namespace tost::models
+
+#endif  // TOST_MODELS_LAYERS_H_
