@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "autograd/base/bfloat16.h"
+
 namespace tost::ops::cpu {
 
 // A row-major operand: `stride` elements from one stored row to the next. With `transposed` the
@@ -21,6 +23,12 @@ struct MatrixView {
 template <class T>
 void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, bool add, T* c,
           int64_t c_stride);
+
+// The same for bfloat16 operands. Products and sums are formed in float; Out is float or bfloat16,
+// the latter rounded once, after the addition to c.
+template <class Out>
+void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b, bool add,
+          Out* c, int64_t c_stride);
 
 }  // namespace tost::ops::cpu
 

@@ -16,16 +16,17 @@
 
 namespace tost::ops::cpu {
 
-// condition ? a : b without a branch. The plain conditional is turned into control flow by GCC's jump
-// threading where an operand is constant, and a loop with control flow is not vectorised.
+// condition ? a : b without a branch. The plain conditional is turned into control flow by GCC's
+// jump threading where an operand is constant, and a loop with control flow is not vectorised.
 inline float Select(bool condition, float a, float b) {
   const int32_t mask = -static_cast<int32_t>(condition);
   return std::bit_cast<float>((std::bit_cast<int32_t>(a) & mask) |
                               (std::bit_cast<int32_t>(b) & ~mask));
 }
 
-// e^x. x = n ln 2 + r with |r| <= ln 2 / 2 and a polynomial for e^r. The scale 2^n is applied in two
-// factors, so that results below the smallest normal number and the overflow to inf come out right.
+// e^x. x = n ln 2 + r with |r| <= ln 2 / 2 and a polynomial for e^r. The scale 2^n is applied in
+// two factors, so that results below the smallest normal number and the overflow to inf come out
+// right.
 inline float Exp(float x) {
   constexpr float kLog2E = 1.44269504089f;
   constexpr float kLn2High = 0.693359375f;  // few bits: n · kLn2High is exact
