@@ -1,0 +1,87 @@
+// Checkpoints: everything a run needs to go on as if it had never stopped, in one safetensors file.
+//
+// Tensors, all float32 and unsharded: each parameter under its own name, AdamW's moments as
+// `m.<name>` and `v.<name>` (absent in a weights-only file). Metadata: format ("tost checkpoint"),
+// version, update, seed, tokens, config, vocabulary, tied, and `x.<key>` for the extra values.
+#ifndef TOST_TRAINERS_CHECKPOINT_H_
+#define TOST_TRAINERS_CHECKPOINT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "autograd/parameter.h"
+#include "trainers/safetensors.h"
+
+namespace tost::train {
+
+struct CheckpointState {
+  int64_t update = 0;  // updates done
+  uint64_t seed = 0;
+  int64_t tokens = 0;      // trained on so far
+  std::string config;      // the run's settings (TOML)
+  std::string vocabulary;  // CharacterVocabulary::ToJson, or the name of a tokenizer; may be empty
+  std::map<std::string, std::string> extra;  // best values and the like
+};
+
+// The optimizer's state: one flat float32 tensor per bucket, aligned with ParameterSet::buckets().
+struct Moments {
+  std::vector<Tensor> first;   // m
+  std::vector<Tensor> second;  // v
+};
+
+// Writes `path` at once and whole, or leaves what was there (see SafetensorsWriter). Without
+// `moments` the file holds weights only. A model whose head is the token embedding holds it once,
+// and the metadata's `tied` says "lm_head.weight=transformer.wte.weight".
+absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
+                            const Moments* moments, const CheckpointState& state);
+
+class Checkpoint {
+ public:
+  // Any safetensors file can be opened for its weights; `state` needs one of ours.
+  static absl::StatusOr<Checkpoint> Open(const std::string& path);
+
+  const SafetensorsFile& file() const { return file_; }
+  // An error when the file was not written by SaveCheckpoint or by a newer version of it.
+  absl::StatusOr<CheckpointState> State() const;
+  bool has_moments() const { return has_moments_; }
+
+  // Sets every parameter, and its bfloat16 copy. Names are matched after taking off the prefixes
+  // that wrappers put on all of them (`_orig_mod.`, `module.`), which is logged. Missing,
+  // unexpected and wrongly shaped tensors are all listed in one error, and then nothing has been
+  // set. A head that the model ties to its embedding may be present if it is equal to it.
+  absl::Status LoadWeights(ParameterSet& params) const;
+  // Sets the moments, which have been allocated by the optimizer. Errors likewise.
+  absl::Status LoadMoments(const ParameterSet& params, Moments& moments) const;
+
+ private:
+  Checkpoint(SafetensorsFile file, std::string prefix);
+  // The file's tensor for a name of ours.
+  const TensorEntry* Find(absl::string_view kind, absl::string_view name) const;
+
+  SafetensorsFile file_;
+  std::string prefix_;  // that every weight's name begins with
+  bool has_moments_ = false;
+};
+
+// "checkpoint_0001000.safetensors".
+std::string CheckpointName(int64_t update);
+
+// Paths of the checkpoints in a folder, by ascending update. An absent folder has none.
+std::vector<std::string> ListCheckpoints(const std::string& folder);
+
+// The newest that opens; damaged ones are warned about and passed over. An error when there is
+// none.
+absl::StatusOr<std::string> NewestCheckpoint(const std::string& folder);
+
+// Removes all but the newest `keep` (0: all stay) and the temporary files of interrupted saves.
+absl::Status PruneCheckpoints(const std::string& folder, int keep);
+
+}  // namespace tost::train
+
+#endif  // TOST_TRAINERS_CHECKPOINT_H_

@@ -1,0 +1,35 @@
+// The folder of one training run: config.toml, metrics.jsonl and checkpoints/.
+#ifndef TOST_TRAINERS_RUN_FOLDER_H_
+#define TOST_TRAINERS_RUN_FOLDER_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace tost::train {
+
+enum class RunMode {
+  kNew,        // the folder must be absent or empty
+  kResume,     // it must hold a checkpoint
+  kOverwrite,  // what an earlier run left is removed; files that no run writes stay
+};
+
+class RunFolder {
+ public:
+  // Makes the folder and its checkpoints folder as the mode asks, and checks that it can be
+  // written.
+  static absl::StatusOr<RunFolder> Open(const std::string& path, RunMode mode);
+
+  const std::string& path() const { return path_; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string metrics() const { return path_ + "/metrics.jsonl"; }
+  std::string config() const { return path_ + "/config.toml"; }
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace tost::train
+
+#endif  // TOST_TRAINERS_RUN_FOLDER_H_
