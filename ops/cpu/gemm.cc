@@ -122,6 +122,35 @@ void LoopGemm(int64_t m, int64_t n, int64_t k, const MatrixView<double>& a, cons
   });
 }
 
+// The stored rows of x as dense floats.
+Tensor Widened(const MatrixView<bfloat16>& x, int64_t rows, int64_t columns) {
+  if (x.transposed) std::swap(rows, columns);
+  Tensor wide = Tensor::Empty({rows, columns}, DType::kFloat32);
+  float* data = wide.mutable_data<float>();
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bfloat16* __restrict from = x.data + i * x.stride;
+      float* __restrict to = data + i * columns;
+      for (int64_t j = 0; j < columns; ++j) to[j] = from[j];
+    }
+  });
+  return wide;
+}
+
+void Store(int64_t m, int64_t n, const float* sums, bool add, bfloat16* c, int64_t c_stride) {
+  ParallelFor(m, RowGrain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float* __restrict from = sums + i * n;
+      bfloat16* __restrict to = c + i * c_stride;
+      if (add) {
+        for (int64_t j = 0; j < n; ++j) to[j] = static_cast<float>(to[j]) + from[j];
+      } else {
+        for (int64_t j = 0; j < n; ++j) to[j] = from[j];
+      }
+    }
+  });
+}
+
 // What an empty sum leaves in c.
 template <class T>
 void EmptySum(int64_t m, int64_t n, bool add, T* c, int64_t c_stride) {
@@ -150,6 +179,22 @@ void Gemm<double>(int64_t m, int64_t n, int64_t k, MatrixView<double> a, MatrixV
     for (int64_t p = 0; p < k; ++p) straight[p * n + j] = b.data[j * b.stride + p];
   }
   LoopGemm(m, n, k, a, straight, n, add, c, c_stride);
+}
+
+void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b, bool add,
+          float* c, int64_t c_stride) {
+  const Tensor wide_a = Widened(a, m, k), wide_b = Widened(b, k, n);
+  Gemm(m, n, k, MatrixView<float>{wide_a.data<float>(), wide_a.shape()[1], a.transposed},
+       MatrixView<float>{wide_b.data<float>(), wide_b.shape()[1], b.transposed}, add, c, c_stride);
+}
+
+template <>
+void Gemm<bfloat16>(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b,
+                    bool add, bfloat16* c, int64_t c_stride) {
+  Tensor scratch = Tensor::Empty({m, n}, DType::kFloat32);
+  float* sums = scratch.mutable_data<float>();
+  Gemm(m, n, k, a, b, /*add=*/false, sums, n);
+  Store(m, n, sums, add, c, c_stride);
 }
 
 }  // namespace tost::ops::cpu

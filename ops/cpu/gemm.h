@@ -18,17 +18,16 @@ struct MatrixView {
 };
 
 // c[m, n] = a[m, k] · b[k, n], added to what is in c when `add`. `c_stride` elements per row of c.
-// T is float or double. The order of every element's sum depends on m, n and k only, never on the
-// number of threads. Called inside a ParallelFor it runs on the calling thread.
+// T is float, double or bfloat16; bfloat16 products are summed in float and rounded once, after the
+// addition to c. The order of every element's sum depends on m, n and k only, never on the number
+// of threads. Called inside a ParallelFor it runs on the calling thread.
 template <class T>
 void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, bool add, T* c,
           int64_t c_stride);
 
-// The same for bfloat16 operands. Products and sums are formed in float; Out is float or bfloat16,
-// the latter rounded once, after the addition to c.
-template <class Out>
+// The product of bfloat16 operands as float, not rounded.
 void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b, bool add,
-          Out* c, int64_t c_stride);
+          float* c, int64_t c_stride);
 
 }  // namespace tost::ops::cpu
 
