@@ -46,8 +46,7 @@ class Tensor {
 
   static Tensor Empty(Shape shape, DType dtype, Device device = Device::Cpu());
   static Tensor Zeros(Shape shape, DType dtype, Device device = Device::Cpu());
-  // Copies `values` (one per element, row-major) to the device; dtype follows T. The float overload
-  // with a dtype rounds to it.
+  // Copies `values` (one per element, row-major) to the device; the dtype follows T.
   template <class T>
   static Tensor FromHost(Shape shape, std::span<const T> values, Device device = Device::Cpu());
   template <class T>
