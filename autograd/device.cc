@@ -82,8 +82,8 @@ class CpuRuntime final : public DeviceRuntime {
 
 std::unique_ptr<DeviceRuntime>& Slot(DeviceType type) {
   // Never destroyed: tensors with static lifetime may outlive any order of destruction we choose.
-  static auto* slots = new std::unique_ptr<DeviceRuntime>[kDeviceTypes]{
-      std::make_unique<CpuRuntime>(), nullptr};
+  static auto* slots =
+      new std::unique_ptr<DeviceRuntime>[kDeviceTypes] { std::make_unique<CpuRuntime>(), nullptr };
   return slots[static_cast<int>(type)];
 }
 

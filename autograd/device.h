@@ -38,7 +38,7 @@ struct MemoryStatistics {
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
-  virtual void* Allocate(size_t bytes) = 0;              // 64-byte aligned, contents arbitrary
+  virtual void* Allocate(size_t bytes) = 0;  // 64-byte aligned, contents arbitrary
   virtual void Release(void* bytes, size_t size) = 0;
   virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
   virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;  // synchronises
@@ -46,10 +46,10 @@ class DeviceRuntime {
   virtual void FillZero(void* device, size_t bytes) = 0;
   virtual void Synchronize() = 0;
   virtual MemoryStatistics Memory() const = 0;
-  virtual void ResetPeakMemory() = 0;                    // peak := live
+  virtual void ResetPeakMemory() = 0;  // peak := live
 };
 
-DeviceRuntime& RuntimeOf(Device device);                 // CHECKs that the device is installed
+DeviceRuntime& RuntimeOf(Device device);  // CHECKs that the device is installed
 void InstallRuntime(DeviceType type, std::unique_ptr<DeviceRuntime> runtime);
 
 }  // namespace tost

@@ -24,9 +24,9 @@ double Weighted(const Tensor& y, const Tensor& weights) {
 // Gradients of Σ fn(x)·weights for the inputs in `wanted`, after `passes` backward runs whose
 // gradients add up. An input that took no part has a zero gradient.
 std::vector<std::vector<double>> Analytic(const TensorFunction& fn,
-                                          const std::vector<Tensor>& inputs,
-                                          const Tensor& weights, const std::set<size_t>& wanted,
-                                          int passes, std::string& failure) {
+                                          const std::vector<Tensor>& inputs, const Tensor& weights,
+                                          const std::set<size_t>& wanted, int passes,
+                                          std::string& failure) {
   std::vector<Tensor> leaves;
   for (size_t i = 0; i < inputs.size(); ++i) {
     leaves.push_back(wanted.contains(i) ? Leaf(inputs[i]) : inputs[i]);

@@ -6,8 +6,8 @@
 //   std::cout << report.Table();      // every entry, numeric beside analytic
 //   if (!report.passed()) …
 //
-// The function under test is f(x) = Σ fn(x) · r with a fixed random r: with r = 1 errors that cancel
-// in the sum would stay hidden. All inputs are float64.
+// The function under test is f(x) = Σ fn(x) · r with a fixed random r: with r = 1 errors that
+// cancel in the sum would stay hidden. All inputs are float64.
 #ifndef TOST_AUTOGRAD_GRADCHECK_H_
 #define TOST_AUTOGRAD_GRADCHECK_H_
 
@@ -23,8 +23,9 @@ namespace tost {
 using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 
 struct GradcheckOptions {
-  // Step of the central difference: x ± step·max(1, |x|). The truncation error falls with step², the
-  // rounding error grows with 1/step; 1e-5 balances them for smooth functions of size 1 in float64.
+  // Step of the central difference: x ± step·max(1, |x|). The truncation error falls with step²,
+  // the rounding error grows with 1/step; 1e-5 balances them for smooth functions of size 1 in
+  // float64.
   double step = 1e-5;
   // Allowed difference, relative to the largest entry of the same input's gradient (at least 1).
   double tolerance = 1e-7;
@@ -38,9 +39,9 @@ struct GradcheckReport {
     double analytic;
   };
   std::vector<Entry> entries;
-  double worst = 0;        // largest |numeric − analytic| / max(1, largest gradient of that input)
+  double worst = 0;  // largest |numeric − analytic| / max(1, largest gradient of that input)
   double tolerance = 0;
-  std::string failure;     // empty, or what failed other than a number (a wrong gradient shape)
+  std::string failure;  // empty, or what failed other than a number (a wrong gradient shape)
 
   bool passed() const { return failure.empty() && worst <= tolerance; }
   // A line per entry: input, element, numeric, analytic, difference.

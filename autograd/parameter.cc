@@ -12,7 +12,7 @@
 namespace tost {
 namespace {
 
-constexpr int64_t kPadding = 128;         // elements; keeps every rank's shard aligned
+constexpr int64_t kPadding = 128;             // elements; keeps every rank's shard aligned
 constexpr int64_t kBucketElements = 8 << 20;  // 32 MiB of float32: large enough to hide latency
 
 // FNV-1a: the same on every machine and in every build, unlike std::hash.
@@ -65,7 +65,8 @@ const Tensor& Parameter::In(DType dtype) const {
 }
 
 ParameterScope ParameterScope::operator/(absl::string_view name) const {
-  return ParameterScope(set_, prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, ".", name));
+  return ParameterScope(set_,
+                        prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, ".", name));
 }
 
 Parameter& ParameterScope::Add(absl::string_view name, Shape shape, Init init, Decay decay) const {
@@ -101,8 +102,7 @@ void ParameterSet::Finalize(DType compute_dtype) {
     }
   }
   for (Bucket& bucket : buckets_) {
-    const int64_t size =
-        Padded(bucket.offsets.back() + bucket.parameters.back()->shape_.numel());
+    const int64_t size = Padded(bucket.offsets.back() + bucket.parameters.back()->shape_.numel());
     std::vector<float> host(static_cast<size_t>(size), 0.0f);
     for (size_t i = 0; i < bucket.parameters.size(); ++i) {
       const Parameter& parameter = *bucket.parameters[i];

@@ -3,7 +3,8 @@
 //
 //   ParameterSet params(Device::Cpu(), /*seed=*/1337);
 //   LinearLayer up(params.Root() / "mlp" / "c_fc", 384, 1536);   // declares mlp.c_fc.weight, …
-//   params.Finalize();                                           // allocates and draws initial values
+//   params.Finalize();                                           // allocates and draws initial
+//   values
 #ifndef TOST_AUTOGRAD_PARAMETER_H_
 #define TOST_AUTOGRAD_PARAMETER_H_
 
@@ -67,7 +68,7 @@ class ParameterSet;
 // A name prefix under which a module declares its parameters.
 class ParameterScope {
  public:
-  ParameterScope operator/(absl::string_view name) const;   // "h" / "3" gives "h.3"
+  ParameterScope operator/(absl::string_view name) const;  // "h" / "3" gives "h.3"
   // Declares `<prefix>.<name>`. The reference is stable for the life of the set.
   Parameter& Add(absl::string_view name, Shape shape, Init init, Decay decay) const;
 
@@ -78,8 +79,8 @@ class ParameterScope {
   std::string prefix_;
 };
 
-// A run of parameters of one decay group, as flat float32 vectors of equal length. Parameters lie in
-// the reverse order of their declaration, the order in which backward finishes their gradients.
+// A run of parameters of one decay group, as flat float32 vectors of equal length. Parameters lie
+// in the reverse order of their declaration, the order in which backward finishes their gradients.
 struct Bucket {
   Decay decay;
   std::vector<Parameter*> parameters;

@@ -64,7 +64,9 @@ Shape Shape::Appended(int64_t extent) const {
   return shape;
 }
 
-std::string Shape::ToString() const { return absl::StrCat("[", absl::StrJoin(extents(), ", "), "]"); }
+std::string Shape::ToString() const {
+  return absl::StrCat("[", absl::StrJoin(extents(), ", "), "]");
+}
 
 bool operator==(const Shape& a, const Shape& b) {
   return std::ranges::equal(a.extents(), b.extents());

@@ -42,8 +42,9 @@ bool Grad::Adopt(const Tensor& dy) {
 }
 
 const Tensor& Grad::value() const {
-  TOST_CHECK(written_) << "no gradient has been written: run Backward, or the tensor had no part in "
-                          "the loss";
+  TOST_CHECK(written_)
+      << "no gradient has been written: run Backward, or the tensor had no part in "
+         "the loss";
   return value_;
 }
 
@@ -75,8 +76,7 @@ Tensor Tape::Record(const char* op, std::vector<GradPtr> inputs, Tensor y, Backw
     }
   }
   if (!wanted || kind_ == Kind::kLeavesOnly) return y;
-  auto cell =
-      std::make_shared<Grad>(y.shape(), y.dtype(), y.device(), Grad::Kind::kActivation);
+  auto cell = std::make_shared<Grad>(y.shape(), y.dtype(), y.device(), Grad::Kind::kActivation);
   nodes_.push_back({op, cell, std::move(backward), std::move(first_used)});
   return y.WithGrad(std::move(cell));
 }

@@ -2,8 +2,8 @@
 //
 // While a Tape object lives, ops append a node each: the cell of their output and a closure that
 // turns the output's gradient into their inputs'. Reverse execution order is a valid order for the
-// chain rule, so Backward walks the list from its end: no sort, no recursion. Without a Tape nothing
-// is recorded. docs/autograd.md works one op through by hand.
+// chain rule, so Backward walks the list from its end: no sort, no recursion. Without a Tape
+// nothing is recorded. docs/autograd.md works one op through by hand.
 //
 //   Tensor x = Leaf(Tensor::FromHost<double>({2}, std::vector<double>{1, 2}));
 //   Tape tape;
@@ -32,8 +32,8 @@ class Grad {
   // The gradient has the extents and dtype of the tensor it belongs to.
   Grad(Shape shape, DType dtype, Device device, Kind kind);
 
-  // Calls fill(out, add): write the gradient into `out`, a view with extents `shape`; add to what is
-  // there when `add`.
+  // Calls fill(out, add): write the gradient into `out`, a view with extents `shape`; add to what
+  // is there when `add`.
   template <class Fill>
   void Write(const Shape& shape, Fill&& fill) {
     Tensor out = Storage().Reshaped(shape);
@@ -90,7 +90,8 @@ class Tape {
   // The tape that records on this thread; null outside any, and while one runs backward.
   static Tape* Current();
 
-  // Called by ops. Returns `y` wired to a new cell, or `y` unchanged when no input wants a gradient.
+  // Called by ops. Returns `y` wired to a new cell, or `y` unchanged when no input wants a
+  // gradient.
   Tensor Record(const char* op, std::vector<GradPtr> inputs, Tensor y, BackwardFn backward);
 
   // Propagates d(loss)/d(loss) = scale from a one-element loss to every leaf.
@@ -98,9 +99,11 @@ class Tape {
   // Propagates a given gradient of `y` (a vector-Jacobian product).
   void BackwardFrom(const Tensor& y, const Tensor& dy, Graph graph = Graph::kFree);
 
-  // Called for each leaf met, as soon as Backward can write nothing more into it: after the backward
-  // of the node that used it first.
-  void set_on_leaf_ready(std::function<void(Grad&)> callback) { on_leaf_ready_ = std::move(callback); }
+  // Called for each leaf met, as soon as Backward can write nothing more into it: after the
+  // backward of the node that used it first.
+  void set_on_leaf_ready(std::function<void(Grad&)> callback) {
+    on_leaf_ready_ = std::move(callback);
+  }
 
   // The leaves met so far, in order of first use.
   const std::vector<GradPtr>& leaves() const { return leaves_; }
@@ -126,8 +129,8 @@ class Tape {
   std::function<void(Grad&)> on_leaf_ready_;
 };
 
-// An input (or the output) of an op as its backward rule keeps it: the value and the cell. Usable as
-// a `const Tensor&`; the use CHECKs that nobody has written into the value since.
+// An input (or the output) of an op as its backward rule keeps it: the value and the cell. Usable
+// as a `const Tensor&`; the use CHECKs that nobody has written into the value since.
 class Saved {
  public:
   explicit Saved(const Tensor& x);

@@ -11,9 +11,12 @@ namespace {
 template <class Visit>
 void VisitAny(DType dtype, Visit&& visit) {
   switch (dtype) {
-    case DType::kInt32: return visit(int32_t{});
-    case DType::kUint16: return visit(uint16_t{});
-    default: return VisitFloat(dtype, visit);
+    case DType::kInt32:
+      return visit(int32_t{});
+    case DType::kUint16:
+      return visit(uint16_t{});
+    default:
+      return VisitFloat(dtype, visit);
   }
 }
 

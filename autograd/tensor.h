@@ -62,10 +62,12 @@ class Tensor {
   int64_t numel() const { return shape_.numel(); }
 
   // Device pointers to the first element; T must be the dtype.
-  template <class T> const T* data() const {
+  template <class T>
+  const T* data() const {
     return reinterpret_cast<const T*>(Bytes(kDTypeOf<T>));
   }
-  template <class T> T* mutable_data() {
+  template <class T>
+  T* mutable_data() {
     buffer_->BumpVersion();
     return reinterpret_cast<T*>(Bytes(kDTypeOf<T>));
   }
@@ -76,7 +78,8 @@ class Tensor {
   }
 
   // Copies to the host, converting to T (float, double or int32_t); synchronises.
-  template <class T = float> std::vector<T> ToHost() const;
+  template <class T = float>
+  std::vector<T> ToHost() const;
   // The single element of a one-element tensor.
   double Item() const;
 
@@ -84,7 +87,8 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
   // Rows [first, first + rows) of the leading extent; shares the buffer, no gradient flows.
   Tensor Slice(int64_t first, int64_t rows) const;
-  // Elements [first, first + shape.numel()) of the flat buffer under a new shape; no gradient flows.
+  // Elements [first, first + shape.numel()) of the flat buffer under a new shape; no gradient
+  // flows.
   Tensor View(int64_t first, Shape shape) const;
 
   const GradPtr& grad() const { return grad_; }  // null: a constant

@@ -21,7 +21,7 @@ struct bfloat16 {
   TOST_HD bfloat16(float value) : bits(Round(value)) {}  // NOLINT: converts like a built-in type
   template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
   TOST_HD explicit bfloat16(Number value) : bfloat16(static_cast<float>(value)) {}
-  TOST_HD operator float() const {                       // NOLINT
+  TOST_HD operator float() const {  // NOLINT
     uint32_t wide = static_cast<uint32_t>(bits) << 16;
     float value;
     __builtin_memcpy(&value, &wide, sizeof(value));

@@ -21,43 +21,64 @@ enum class DType : uint8_t {
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return 8;
+    case DType::kFloat64:
+      return 8;
     case DType::kFloat32:
-    case DType::kInt32: return 4;
+    case DType::kInt32:
+      return 4;
     case DType::kBFloat16:
-    case DType::kUint16: return 2;
+    case DType::kUint16:
+      return 2;
   }
   return 0;
 }
 
 constexpr const char* Name(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return "float32";
-    case DType::kBFloat16: return "bfloat16";
-    case DType::kFloat64: return "float64";
-    case DType::kInt32: return "int32";
-    case DType::kUint16: return "uint16";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kInt32:
+      return "int32";
+    case DType::kUint16:
+      return "uint16";
   }
   return "?";
 }
 
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << Name(dtype); }
 
-template <class T> inline constexpr DType kDTypeOf = [] {
+template <class T>
+inline constexpr DType kDTypeOf = [] {
   static_assert(sizeof(T) == 0, "not the element type of a tensor");
   return DType::kFloat32;
 }();
-template <> inline constexpr DType kDTypeOf<float> = DType::kFloat32;
-template <> inline constexpr DType kDTypeOf<bfloat16> = DType::kBFloat16;
-template <> inline constexpr DType kDTypeOf<double> = DType::kFloat64;
-template <> inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
-template <> inline constexpr DType kDTypeOf<uint16_t> = DType::kUint16;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kFloat32;
+template <>
+inline constexpr DType kDTypeOf<bfloat16> = DType::kBFloat16;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kFloat64;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
+template <>
+inline constexpr DType kDTypeOf<uint16_t> = DType::kUint16;
 
 // The type in which sums, norms and softmaxes over elements of T are formed, and the type of the
 // vector parameters (norm weights, biases, temperatures) that meet activations of type T.
-template <class T> struct AccumulateType { using Type = float; };
-template <> struct AccumulateType<double> { using Type = double; };
-template <class T> using Accumulate = typename AccumulateType<T>::Type;
+template <class T>
+struct AccumulateType {
+  using Type = float;
+};
+template <>
+struct AccumulateType<double> {
+  using Type = double;
+};
+template <class T>
+using Accumulate = typename AccumulateType<T>::Type;
 
 constexpr DType AccumulateDType(DType dtype) {
   return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
@@ -65,12 +86,17 @@ constexpr DType AccumulateDType(DType dtype) {
 
 // Calls visit(T{}) with the element type named by `dtype`, one of the three floating types:
 //   VisitFloat(x.dtype(), [&](auto zero) { using T = decltype(zero); Run<T>(x, y); });
-template <class Visit> decltype(auto) VisitFloat(DType dtype, Visit&& visit) {
+template <class Visit>
+decltype(auto) VisitFloat(DType dtype, Visit&& visit) {
   switch (dtype) {
-    case DType::kFloat32: return visit(float{});
-    case DType::kBFloat16: return visit(bfloat16{});
-    case DType::kFloat64: return visit(double{});
-    default: break;
+    case DType::kFloat32:
+      return visit(float{});
+    case DType::kBFloat16:
+      return visit(bfloat16{});
+    case DType::kFloat64:
+      return visit(double{});
+    default:
+      break;
   }
   TOST_CHECK(false) << "expected a floating type, got " << Name(dtype);
   __builtin_unreachable();

@@ -54,9 +54,9 @@ T ValueOrFail(absl::StatusOr<T> value, const char* file, int line) {
 }  // namespace internal
 }  // namespace tost
 
-#define TOST_CHECK(condition)    \
+#define TOST_CHECK(condition)               \
   if (__builtin_expect(!!(condition), 1)) { \
-  } else                         \
+  } else                                    \
     ::tost::internal::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 #define TOST_CHECK_EQ(a, b) TOST_CHECK((a) == (b)) << (a) << " against " << (b) << ": "
@@ -64,21 +64,20 @@ T ValueOrFail(absl::StatusOr<T> value, const char* file, int line) {
 #define TOST_CHECK_LE(a, b) TOST_CHECK((a) <= (b)) << (a) << " against " << (b) << ": "
 
 // The value of a StatusOr whose error would be the caller's mistake.
-#define TOST_CHECK_VALUE(expression) \
-  ::tost::internal::ValueOrFail((expression), __FILE__, __LINE__)
+#define TOST_CHECK_VALUE(expression) ::tost::internal::ValueOrFail((expression), __FILE__, __LINE__)
 
-#define TOST_CHECK_OK(expression)                                              \
-  do {                                                                         \
-    if (absl::Status tost_status = (expression); !tost_status.ok()) {          \
-      ::tost::internal::FailStatus(__FILE__, __LINE__, tost_status);           \
-    }                                                                          \
+#define TOST_CHECK_OK(expression)                                     \
+  do {                                                                \
+    if (absl::Status tost_status = (expression); !tost_status.ok()) { \
+      ::tost::internal::FailStatus(__FILE__, __LINE__, tost_status);  \
+    }                                                                 \
   } while (false)
 
-#define TOST_RETURN_IF_ERROR(expression)                                       \
-  do {                                                                         \
-    if (absl::Status tost_status = (expression); !tost_status.ok()) {          \
-      return tost_status;                                                      \
-    }                                                                          \
+#define TOST_RETURN_IF_ERROR(expression)                              \
+  do {                                                                \
+    if (absl::Status tost_status = (expression); !tost_status.ok()) { \
+      return tost_status;                                             \
+    }                                                                 \
   } while (false)
 
 // TOST_ASSIGN_OR_RETURN(Checkpoint checkpoint, LoadCheckpoint(path));

@@ -1,4 +1,5 @@
-// Counter-based random numbers (Philox4x32-10, Salmon et al., SC 2011), the same on host and device.
+// Counter-based random numbers (Philox4x32-10, Salmon et al., SC 2011), the same on host and
+// device.
 //
 // No generator state exists anywhere: a draw is a pure function of a key and a position, so results
 // do not depend on threads, on ranks, on how a batch is split, or on where a run was resumed.
@@ -42,10 +43,10 @@ struct RandomKey {
 // The four words at columns 4·block … 4·block+3 of a row.
 TOST_HD inline Philox4 RandomWords(const RandomKey& key, int64_t row, int64_t block) {
   const uint64_t global_row = static_cast<uint64_t>(key.first_row + row);
-  return Philox({{static_cast<uint32_t>(block), static_cast<uint32_t>(global_row), key.draw,
-                  key.step}},
-                static_cast<uint32_t>(key.seed),
-                static_cast<uint32_t>(key.seed >> 32) ^ static_cast<uint32_t>(global_row >> 32));
+  return Philox(
+      {{static_cast<uint32_t>(block), static_cast<uint32_t>(global_row), key.draw, key.step}},
+      static_cast<uint32_t>(key.seed),
+      static_cast<uint32_t>(key.seed >> 32) ^ static_cast<uint32_t>(global_row >> 32));
 }
 
 // A word as a float in [0, 1): its upper 24 bits.
