@@ -29,7 +29,7 @@ Tensor& Grad::Storage() {
 
 void Grad::Seed(const Tensor& dy) {
   TOST_CHECK(!is_leaf() && !written_) << "Backward must start from the result of an op, once";
-  value_ = dy.Detached();
+  value_ = dy.Detached().Reshaped(shape_);  // y may have been reshaped since the op
   written_ = true;
 }
 

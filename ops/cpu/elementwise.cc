@@ -1,0 +1,158 @@
+#include "ops/cpu/elementwise.h"
+
+#include "ops/cpu/broadcast_map.h"
+#include "ops/cpu/dispatch.h"
+#include "ops/functors.h"
+
+namespace tost::ops::cpu {
+namespace {
+
+template <class T>
+Operand<T> Read(const Tensor& x) {
+  return {x.data<T>(), x.shape()};
+}
+
+}  // namespace
+
+template <class F>
+void Unary(const F& f, const Tensor& x, Tensor& y) {
+  VisitFloat(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    BroadcastMap(
+        y.shape(), [f](auto value) { return f.Forward(value); }, /*add=*/false, y.mutable_data<T>(),
+        Read<T>(x));
+  });
+}
+
+template <class F>
+void UnaryBackward(const F& f, const Tensor& saved, const Tensor& dy, Tensor& dx, bool add) {
+  VisitFloat(dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    VisitResult<T>(dx.dtype(), [&](auto out) {
+      BroadcastMap(
+          dx.shape(), [f](auto value, auto gradient) { return f.Backward(value, gradient); }, add,
+          dx.mutable_data<decltype(out)>(), Read<T>(saved), Read<T>(dy));
+    });
+  });
+}
+
+template <class F>
+void Binary(const F& f, const Tensor& a, const Tensor& b, Tensor& y, bool add) {
+  VisitFloat(a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    VisitResult<T>(y.dtype(), [&](auto out) {
+      BroadcastMap(
+          y.shape(), [f](auto left, auto right) { return f.Forward(left, right); }, add,
+          y.mutable_data<decltype(out)>(), Read<T>(a), Read<T>(b));
+    });
+  });
+}
+
+template <class F>
+void BinaryBackward(const F& f, Side side, const Tensor& a, const Tensor& b, const Tensor& dy,
+                    Tensor& out, bool add) {
+  VisitFloat(dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    VisitResult<T>(out.dtype(), [&](auto result) {
+      auto run = [&](auto fn) {
+        BroadcastMap(dy.shape(), fn, add, out.mutable_data<decltype(result)>(), Read<T>(a),
+                     Read<T>(b), Read<T>(dy));
+      };
+      if (side == Side::kLeft) {
+        run([f](auto left, auto right, auto gradient) { return f.Left(left, right, gradient); });
+      } else {
+        run([f](auto left, auto right, auto gradient) { return f.Right(left, right, gradient); });
+      }
+    });
+  });
+}
+
+void Where(const Tensor& condition, const Tensor& a, const Tensor& b, Tensor& y) {
+  VisitFloat(y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    BroadcastMap(
+        y.shape(), [](auto mask, auto yes, auto no) { return mask != 0 ? yes : no; },
+        /*add=*/false, y.mutable_data<T>(), Read<T>(condition), Read<T>(a), Read<T>(b));
+  });
+}
+
+void ScaledCopy(double scale, const Tensor& x, Tensor& y, bool add) {
+  VisitFloat(x.dtype(), [&](auto from) {
+    VisitFloat(y.dtype(), [&](auto to) {
+      BroadcastMap(
+          y.shape(), [scale](auto value) { return static_cast<decltype(value)>(scale) * value; },
+          add, y.mutable_data<decltype(to)>(), Read<decltype(from)>(x));
+    });
+  });
+}
+
+template void Unary(const functor::Affine&, const Tensor&, Tensor&);
+template void Unary(const functor::DivideByScalar&, const Tensor&, Tensor&);
+template void Unary(const functor::DivideScalarBy&, const Tensor&, Tensor&);
+template void Unary(const functor::Exponential&, const Tensor&, Tensor&);
+template void Unary(const functor::Logarithm&, const Tensor&, Tensor&);
+template void Unary(const functor::SquareRoot&, const Tensor&, Tensor&);
+template void Unary(const functor::ReciprocalRoot&, const Tensor&, Tensor&);
+template void Unary(const functor::PowerOfScalar&, const Tensor&, Tensor&);
+template void Unary(const functor::SquareOf&, const Tensor&, Tensor&);
+template void Unary(const functor::AbsoluteValue&, const Tensor&, Tensor&);
+template void Unary(const functor::Rectifier&, const Tensor&, Tensor&);
+template void Unary(const functor::Logistic&, const Tensor&, Tensor&);
+template void Unary(const functor::HyperbolicTangent&, const Tensor&, Tensor&);
+template void Unary(const functor::GeluExact&, const Tensor&, Tensor&);
+template void Unary(const functor::GeluByTanh&, const Tensor&, Tensor&);
+template void Unary(const functor::Clamped&, const Tensor&, Tensor&);
+
+template void UnaryBackward(const functor::Affine&, const Tensor&, const Tensor&, Tensor&, bool);
+template void UnaryBackward(const functor::DivideByScalar&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::DivideScalarBy&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::Exponential&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::Logarithm&, const Tensor&, const Tensor&, Tensor&, bool);
+template void UnaryBackward(const functor::SquareRoot&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::ReciprocalRoot&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::PowerOfScalar&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::SquareOf&, const Tensor&, const Tensor&, Tensor&, bool);
+template void UnaryBackward(const functor::AbsoluteValue&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::Rectifier&, const Tensor&, const Tensor&, Tensor&, bool);
+template void UnaryBackward(const functor::Logistic&, const Tensor&, const Tensor&, Tensor&, bool);
+template void UnaryBackward(const functor::HyperbolicTangent&, const Tensor&, const Tensor&,
+                            Tensor&, bool);
+template void UnaryBackward(const functor::GeluExact&, const Tensor&, const Tensor&, Tensor&, bool);
+template void UnaryBackward(const functor::GeluByTanh&, const Tensor&, const Tensor&, Tensor&,
+                            bool);
+template void UnaryBackward(const functor::Clamped&, const Tensor&, const Tensor&, Tensor&, bool);
+
+template void Binary(const functor::Product&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::Quotient&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::PowerOf&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::Larger&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::Smaller&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::Sum&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::Difference&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::IsLess&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::IsLessEqual&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::IsGreater&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::IsGreaterEqual&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::IsEqual&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::KeepWhere&, const Tensor&, const Tensor&, Tensor&, bool);
+template void Binary(const functor::KeepUnless&, const Tensor&, const Tensor&, Tensor&, bool);
+
+template void BinaryBackward(const functor::Product&, Side, const Tensor&, const Tensor&,
+                             const Tensor&, Tensor&, bool);
+template void BinaryBackward(const functor::Quotient&, Side, const Tensor&, const Tensor&,
+                             const Tensor&, Tensor&, bool);
+template void BinaryBackward(const functor::PowerOf&, Side, const Tensor&, const Tensor&,
+                             const Tensor&, Tensor&, bool);
+template void BinaryBackward(const functor::Larger&, Side, const Tensor&, const Tensor&,
+                             const Tensor&, Tensor&, bool);
+template void BinaryBackward(const functor::Smaller&, Side, const Tensor&, const Tensor&,
+                             const Tensor&, Tensor&, bool);
+
+}  // namespace tost::ops::cpu

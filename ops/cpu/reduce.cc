@@ -1,0 +1,275 @@
+#include "ops/cpu/reduce.h"
+
+#include <algorithm>
+#include <array>
+
+#include "autograd/base/parallel.h"
+#include "ops/cpu/broadcast_map.h"
+#include "ops/cpu/dispatch.h"
+#include "ops/reduce_functors.h"
+
+namespace tost::ops::cpu {
+namespace {
+
+// A reduction is cut into parts of this many elements, each summed by one task; the partial results
+// are then combined in order. The cut depends on the shape only, and so do the bits of the result.
+constexpr int64_t kPartElements = 32768;
+constexpr int64_t kColumns = 512;   // widest strip of results that one task keeps in cache
+constexpr int64_t kSegment = 8192;  // longest piece of a contiguous run
+constexpr int kLanes = 32;          // running results of a contiguous run, for SIMD
+
+int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Neighbouring axes of one kind, as offsets into x.
+class AxisGroup {
+ public:
+  void AddOutermost(int64_t extent, int64_t stride, bool merge) {
+    count_ *= extent;
+    if (merge) {
+      extents_[rank_ - 1] *= extent;
+    } else {
+      extents_[rank_] = extent;
+      strides_[rank_++] = stride;
+    }
+  }
+  int64_t count() const { return count_; }
+  int64_t Offset(int64_t index) const {
+    int64_t offset = 0;
+    for (int i = 0; i < rank_; ++i) {
+      offset += index % extents_[i] * strides_[i];
+      index /= extents_[i];
+    }
+    return offset;
+  }
+
+ private:
+  int rank_ = 0;
+  int64_t count_ = 1;
+  std::array<int64_t, Shape::kMaxRank> extents_{}, strides_{};  // innermost first
+};
+
+// x as kept and reduced axes around one innermost, contiguous run.
+struct ReducePlan {
+  AxisGroup kept, reduced;  // without the innermost run
+  int64_t inner = 1;
+  bool inner_kept = true;
+
+  ReducePlan(const Shape& x, const Shape& out) {
+    const Shape strides = BroadcastStrides(out, x);
+    int64_t stride = 1;
+    bool started = false, in_run = true, last_kept = true;
+    for (int axis = x.rank() - 1; axis >= 0; --axis) {
+      const int64_t extent = x[axis];
+      if (extent == 1) continue;
+      const bool is_kept = strides[axis] != 0;
+      if (!started) inner_kept = is_kept;
+      const bool merge = started && is_kept == last_kept;
+      in_run = in_run && (!started || merge);
+      if (in_run) {
+        inner *= extent;
+      } else {
+        (is_kept ? kept : reduced).AddOutermost(extent, stride, merge);
+      }
+      started = true;
+      last_kept = is_kept;
+      stride *= extent;
+    }
+  }
+  int64_t outputs() const { return kept.count() * (inner_kept ? inner : 1); }
+};
+
+// The reduced rows of a plan, cut into parts.
+struct Parts {
+  int64_t rows, rows_per_part, count;
+  Parts(int64_t all_rows, int64_t row_elements)
+      : rows(all_rows),
+        rows_per_part(std::max<int64_t>(1, kPartElements / std::max<int64_t>(1, row_elements))),
+        count(CeilDivide(all_rows, rows_per_part)) {}
+  int64_t begin(int64_t part) const { return part * rows_per_part; }
+  int64_t end(int64_t part) const { return std::min(rows, (part + 1) * rows_per_part); }
+};
+
+template <class F, class T, class A>
+A ReduceRun(const T* x, int64_t count, A center) {
+  A result = F::template Identity<A>();
+  int64_t i = 0;
+  if (count >= kLanes) {
+    A lanes[kLanes];
+    for (A& lane : lanes) lane = F::template Identity<A>();
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int j = 0; j < kLanes; ++j) {
+        lanes[j] = F::Combine(lanes[j], F::Map(static_cast<A>(x[i + j]), center));
+      }
+    }
+    for (const A& lane : lanes) result = F::Combine(result, lane);
+  }
+  for (; i < count; ++i) result = F::Combine(result, F::Map(static_cast<A>(x[i]), center));
+  return result;
+}
+
+// The innermost run is kept: a task reduces a strip of columns over a part of the rows.
+// partial[part, output].
+template <class F, class T, class A>
+Tensor ReduceColumns(const ReducePlan& plan, const T* x, const A* center) {
+  const int64_t width = std::min(kColumns, plan.inner);
+  const int64_t strips = CeilDivide(plan.inner, std::max<int64_t>(1, width));
+  const int64_t outputs = plan.outputs();
+  const Parts parts(plan.reduced.count(), width);
+  Tensor partial = Tensor::Empty({parts.count, outputs}, kDTypeOf<A>);
+  A* const results = partial.mutable_data<A>();
+  const int64_t grain = RowGrain(std::min(parts.rows, parts.rows_per_part) * width);
+  ParallelFor(plan.kept.count() * strips * parts.count, grain, [&](int64_t task, int64_t end) {
+    for (; task < end; ++task) {
+      const int64_t part = task % parts.count, strip = task / parts.count % strips;
+      const int64_t outer = task / parts.count / strips;
+      const int64_t first = outer * plan.inner + strip * width;
+      const int64_t columns = std::min(width, plan.inner - strip * width);
+      const T* const origin = x + plan.kept.Offset(outer) + strip * width;
+      A column[kColumns];
+      std::fill_n(column, columns, F::template Identity<A>());
+      for (int64_t row = parts.begin(part); row < parts.end(part); ++row) {
+        const T* const values = origin + plan.reduced.Offset(row);
+        for (int64_t i = 0; i < columns; ++i) {
+          const A c = F::kCentered ? center[first + i] : A(0);
+          column[i] = F::Combine(column[i], F::Map(static_cast<A>(values[i]), c));
+        }
+      }
+      std::copy_n(column, columns, results + part * outputs + first);
+    }
+  });
+  return partial;
+}
+
+// The innermost run is reduced: a task reduces a part of the rows of one output to a number. Long
+// runs count as several rows.
+template <class F, class T, class A>
+Tensor ReduceRows(const ReducePlan& plan, const T* x, const A* center) {
+  const int64_t segments = CeilDivide(plan.inner, kSegment);
+  const int64_t outputs = plan.outputs();
+  const Parts parts(plan.reduced.count() * segments, std::min(plan.inner, kSegment));
+  Tensor partial = Tensor::Empty({parts.count, outputs}, kDTypeOf<A>);
+  A* const results = partial.mutable_data<A>();
+  const int64_t grain =
+      RowGrain(std::min(parts.rows, parts.rows_per_part) * std::min(plan.inner, kSegment));
+  ParallelFor(outputs * parts.count, grain, [&](int64_t task, int64_t end) {
+    for (; task < end; ++task) {
+      const int64_t part = task % parts.count, output = task / parts.count;
+      const T* const origin = x + plan.kept.Offset(output);
+      const A c = F::kCentered ? center[output] : A(0);
+      A result = F::template Identity<A>();
+      for (int64_t row = parts.begin(part); row < parts.end(part); ++row) {
+        const int64_t first = row % segments * kSegment;
+        const T* const run = origin + plan.reduced.Offset(row / segments) + first;
+        result = F::Combine(result, ReduceRun<F>(run, std::min(kSegment, plan.inner - first), c));
+      }
+      results[part * outputs + output] = result;
+    }
+  });
+  return partial;
+}
+
+// out = scale · (the partial results combined in order).
+template <class F, class A, class Out>
+void CombineParts(const Tensor& partial, double scale, Out* out, bool add) {
+  const int64_t parts = partial.shape()[0], outputs = partial.shape()[1];
+  const A* const values = partial.data<A>();
+  ParallelFor(outputs, RowGrain(parts), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      A result = F::template Identity<A>();
+      for (int64_t part = 0; part < parts; ++part) {
+        result = F::Combine(result, values[part * outputs + i]);
+      }
+      result *= static_cast<A>(scale);
+      const A before = add ? static_cast<A>(out[i]) : A(0);
+      out[i] = static_cast<Out>(before + result);
+    }
+  });
+}
+
+}  // namespace
+
+template <class F>
+void Reduce(const Tensor& x, const Tensor& center, double scale, Tensor& out, bool add) {
+  const ReducePlan plan(x.shape(), out.shape());
+  VisitFloat(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using A = Accumulate<T>;
+    const A* const centers = F::kCentered ? center.data<A>() : nullptr;
+    const Tensor partial = plan.inner_kept ? ReduceColumns<F>(plan, x.data<T>(), centers)
+                                           : ReduceRows<F>(plan, x.data<T>(), centers);
+    VisitFloat(out.dtype(), [&](auto result) {
+      CombineParts<F, A>(partial, scale, out.mutable_data<decltype(result)>(), add);
+    });
+  });
+}
+
+template <class F>
+void ReduceBackward(const Tensor& x, const Tensor& center, const Tensor& weight, Tensor& dx,
+                    bool add) {
+  VisitFloat(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using A = Accumulate<T>;
+    VisitResult<T>(dx.dtype(), [&](auto out) {
+      BroadcastMap(
+          x.shape(), [](auto value, auto c, auto w) { return w * F::Slope(value, c); }, add,
+          dx.mutable_data<decltype(out)>(), Operand<T>{x.data<T>(), x.shape()},
+          Operand<A>{center.data<A>(), center.shape()},
+          Operand<A>{weight.data<A>(), weight.shape()});
+    });
+  });
+}
+
+namespace {
+
+// x and y are [outer, extent, inner]; a task walks the axis for a strip of inner positions.
+template <class T, class Out>
+void CumsumStrips(const T* x, int64_t outer, int64_t extent, int64_t inner, bool reverse, bool add,
+                  Out* y) {
+  using A = Accumulate<T>;
+  const int64_t width = std::min(kColumns, inner), strips = CeilDivide(inner, kColumns);
+  ParallelFor(outer * strips, RowGrain(extent * width), [&](int64_t task, int64_t end) {
+    for (; task < end; ++task) {
+      const int64_t first = task / strips * extent * inner + task % strips * width;
+      const int64_t columns = std::min(width, inner - task % strips * width);
+      A sum[kColumns];
+      std::fill_n(sum, columns, A(0));
+      for (int64_t step = 0; step < extent; ++step) {
+        const int64_t row = first + (reverse ? extent - 1 - step : step) * inner;
+        for (int64_t i = 0; i < columns; ++i) {
+          sum[i] += static_cast<A>(x[row + i]);
+          const A before = add ? static_cast<A>(y[row + i]) : A(0);
+          y[row + i] = static_cast<Out>(before + sum[i]);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void Cumsum(const Tensor& x, int axis, bool reverse, Tensor& y, bool add) {
+  const Shape& shape = x.shape();
+  VisitFloat(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    VisitResult<T>(y.dtype(), [&](auto out) {
+      CumsumStrips(x.data<T>(), shape.Before(axis), shape[axis], shape.After(axis), reverse, add,
+                   y.mutable_data<decltype(out)>());
+    });
+  });
+}
+
+template void Reduce<functor::Total>(const Tensor&, const Tensor&, double, Tensor&, bool);
+template void Reduce<functor::Largest>(const Tensor&, const Tensor&, double, Tensor&, bool);
+template void Reduce<functor::CountEqual>(const Tensor&, const Tensor&, double, Tensor&, bool);
+template void Reduce<functor::SquaredDeviation>(const Tensor&, const Tensor&, double, Tensor&,
+                                                bool);
+template void Reduce<functor::SumOfExponentials>(const Tensor&, const Tensor&, double, Tensor&,
+                                                 bool);
+template void ReduceBackward<functor::Largest>(const Tensor&, const Tensor&, const Tensor&, Tensor&,
+                                               bool);
+template void ReduceBackward<functor::SquaredDeviation>(const Tensor&, const Tensor&, const Tensor&,
+                                                        Tensor&, bool);
+template void ReduceBackward<functor::SumOfExponentials>(const Tensor&, const Tensor&,
+                                                         const Tensor&, Tensor&, bool);
+
+}  // namespace tost::ops::cpu
