@@ -20,6 +20,7 @@ class LinearLayer {
 
   Tensor operator()(const Tensor& x) const;   // [..., in] → [..., out]
   Tensor Gelu(const Tensor& x) const;         // GELU(x wᵀ + b), exact erf form, one fused op
+  int64_t width() const { return weight_->shape()[0]; }  // out
 
  private:
   Parameter* weight_;

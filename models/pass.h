@@ -20,6 +20,7 @@ struct Pass {
   bool training = false;
   float dropout = 0;         // in effect only while training
   bool recompute = false;    // keep only block inputs, run each block again in backward
+  DType compute_dtype = DType::kFloat32;  // of activations and matrix operands
   RandomStream random;
   const Probe* probe = nullptr;
 

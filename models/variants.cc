@@ -1,0 +1,71 @@
+#include "models/variants.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tost::models {
+namespace {
+
+struct Size {
+  const char* name;  // as the TSSA and GPT-2 families call it
+  const char* gpt2_name;
+  int layers, heads, width;
+  int64_t context, vocabulary;
+};
+
+// Official configurations (tost_lang/config, nanoGPT config); vocabulary 50257 padded to a multiple
+// of 64. The character model's vocabulary is that of Tiny Shakespeare.
+constexpr Size kSizes[] = {
+    {"base", "gpt2", 12, 12, 768, 1024, 50304},
+    {"medium", "gpt2_medium", 24, 16, 1024, 1024, 50304},
+    {"large", "gpt2_large", 36, 20, 1280, 1024, 50304},
+    {"xl", "gpt2_xl", 48, 25, 1600, 1024, 50304},
+    {"char", "gpt2_char", 6, 6, 384, 256, 65},
+};
+
+constexpr float kLayerScale = 1e-5f;
+
+struct Variant {
+  std::string name;
+  LanguageConfig config;
+};
+
+std::vector<Variant> Variants() {
+  std::vector<Variant> variants;
+  for (const Size& size : kSizes) {
+    const LanguageConfig tost{.mixer = Mixer::kTssa,
+                              .layers = size.layers,
+                              .heads = size.heads,
+                              .width = size.width,
+                              .context = size.context,
+                              .vocabulary = size.vocabulary,
+                              .bias = false,
+                              .layer_scale = kLayerScale};
+    LanguageConfig gpt2 = tost;
+    gpt2.mixer = Mixer::kAttention;
+    LanguageConfig plain_gpt2 = gpt2;
+    plain_gpt2.layer_scale = std::nullopt;
+    variants.push_back({absl::StrCat("tost_", size.name), tost});
+    variants.push_back({size.gpt2_name, plain_gpt2});
+    variants.push_back({absl::StrCat(size.gpt2_name, "_layer_scale"), gpt2});
+  }
+  return variants;
+}
+
+}  // namespace
+
+absl::StatusOr<LanguageConfig> LanguageVariant(absl::string_view name) {
+  for (const Variant& variant : Variants()) {
+    if (variant.name == name) return variant.config;
+  }
+  return absl::NotFoundError(absl::StrCat("unknown model ", name, "; known models: ",
+                                          absl::StrJoin(LanguageVariantNames(), ", ")));
+}
+
+std::vector<std::string> LanguageVariantNames() {
+  std::vector<std::string> names;
+  for (const Variant& variant : Variants()) names.push_back(variant.name);
+  return names;
+}
+
+}  // namespace tost::models

@@ -1,0 +1,183 @@
+// tost bench step, tost bench tssa, tost bench decode: the figures of docs/performance.md.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/base/philox.h"
+#include "autograd/tape.h"
+#include "models/language_model.h"
+#include "models/variants.h"
+#include "ops/tssa.h"
+#include "tools/tost/command_line.h"
+#include "trainers/optimizer.h"
+
+namespace tost {
+namespace {
+
+struct BenchOptions {
+  std::string model = "tost_char";
+  int64_t context = 0;  // 0: the named model's
+  int64_t batch = 8;
+  int64_t tokens = 1024;
+  int64_t width = 768;
+  int64_t heads = 12;
+  int repeats = 20;
+};
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+// Median wall time of `work` over the repeats, after two calls that fill caches and pools.
+template <class Work>
+double Time(int repeats, Work&& work) {
+  constexpr int kWarmUp = 2;
+  std::vector<double> seconds;
+  for (int i = -kWarmUp; i < repeats; ++i) {
+    const double start = Seconds();
+    work();
+    if (i >= 0) seconds.push_back(Seconds() - start);
+  }
+  return Median(std::move(seconds));
+}
+
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+Tensor RandomTokens(Shape shape, int64_t vocabulary) {
+  std::vector<int32_t> ids(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const float u = Uniform(RandomKey{.seed = 1}, static_cast<int64_t>(i), 0);
+    ids[i] = static_cast<int32_t>(u * static_cast<float>(vocabulary));
+  }
+  return Tensor::FromHost(shape, ids);
+}
+
+Tensor RandomFloats(Shape shape, uint64_t seed) {
+  std::vector<float> values(static_cast<size_t>(shape.numel()));
+  ParallelFor(static_cast<int64_t>(values.size()), 1 << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      values[static_cast<size_t>(i)] = 2 * Uniform(RandomKey{.seed = seed}, i, 0) - 1;
+    }
+  });
+  return Tensor::FromHost(shape, values);
+}
+
+absl::StatusOr<models::LanguageConfig> ModelOf(const BenchOptions& options) {
+  TOST_ASSIGN_OR_RETURN(models::LanguageConfig config, models::LanguageVariant(options.model));
+  if (options.context > 0) config.context = options.context;
+  return config;
+}
+
+// Forward, backward and AdamW on random tokens.
+absl::Status BenchStep(const BenchOptions& options) {
+  TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ModelOf(options));
+  ParameterSet params(Device::Cpu(), /*seed=*/1);
+  const models::LanguageModel model(params.Root(), config);
+  params.Finalize();
+  train::AdamW optimizer(params, {});
+  const Tensor tokens = RandomTokens({options.batch, config.context}, config.vocabulary);
+  const double scale = 1.0 / static_cast<double>(tokens.numel());
+  const double seconds = Time(options.repeats, [&] {
+    models::Pass pass{.training = true};
+    params.StartStep();
+    Tape tape;
+    tape.Backward(model.Loss(tokens, tokens, pass), scale);
+    optimizer.Step(1e-4f);
+  });
+  std::printf("{\"bench\":\"step\",\"model\":\"%s\",\"context\":%lld,\"batch\":%lld,\"threads\":%d,"
+              "\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
+              options.model.c_str(), static_cast<long long>(config.context),
+              static_cast<long long>(options.batch), ThreadCount(), seconds, PeakMegabytes());
+  return absl::OkStatus();
+}
+
+// The causal operator alone, without its projections.
+absl::Status BenchTssa(const BenchOptions& options) {
+  const Shape shape{options.batch, options.tokens, options.width};
+  const Tensor w = Leaf(RandomFloats(shape, 1)), dy = RandomFloats(shape, 2);
+  const Tensor temp = Leaf(Tensor::FromHost<float>(
+      {options.heads, 1}, std::vector<float>(static_cast<size_t>(options.heads), 1.0f)));
+  const Tensor bias = Leaf(Tensor::Zeros({options.heads, options.tokens, 1}, DType::kFloat32));
+  const double forward = Time(options.repeats, [&] { ops::CausalTssa(w, temp, bias); });
+  const double both = Time(options.repeats, [&] {
+    for (const Tensor* leaf : {&w, &temp, &bias}) leaf->grad()->Reset();
+    Tape tape;
+    tape.BackwardFrom(ops::CausalTssa(w, temp, bias), dy);
+  });
+  std::printf("{\"bench\":\"tssa\",\"tokens\":%lld,\"width\":%lld,\"heads\":%lld,\"batch\":%lld,"
+              "\"threads\":%d,\"forward_seconds\":%.6f,\"seconds\":%.6f,\"ns_per_token\":%.1f}\n",
+              static_cast<long long>(options.tokens), static_cast<long long>(options.width),
+              static_cast<long long>(options.heads), static_cast<long long>(options.batch),
+              ThreadCount(), forward, both,
+              both * 1e9 / static_cast<double>(options.batch * options.tokens));
+  return absl::OkStatus();
+}
+
+// Tokens per second inside the context, one sequence.
+absl::Status BenchDecode(const BenchOptions& options) {
+  TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ModelOf(options));
+  ParameterSet params(Device::Cpu(), /*seed=*/1);
+  const models::LanguageModel model(params.Root(), config);
+  params.Finalize();
+  const Tensor first = RandomTokens({1, 1}, config.vocabulary);
+  const int64_t count = std::min(options.tokens, config.context - 1);
+  const double seconds = Time(options.repeats, [&] {
+    models::LanguageDecoder decoder(model, /*batch=*/1);
+    decoder.Prefill(first);
+    for (int64_t i = 0; i < count; ++i) decoder.Step(first.Reshaped({1}));
+  });
+  std::printf("{\"bench\":\"decode\",\"model\":\"%s\",\"tokens\":%lld,\"threads\":%d,"
+              "\"tokens_per_second\":%.1f}\n",
+              options.model.c_str(), static_cast<long long>(count), ThreadCount(),
+              static_cast<double>(count) / seconds);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddBenchCommands(CLI::App& app, Commands& commands) {
+  CLI::App* bench = app.add_subcommand("bench", "Speed on this machine, one JSON line each");
+  bench->require_subcommand(1);
+  auto options = std::make_shared<BenchOptions>();
+
+  Command& step = commands.emplace_back(*bench, "step", "Forward, backward and AdamW of a model",
+                                        "tost --threads 2 bench step --model tost_char --batch 8");
+  step.Add("model", options->model, "Named model");
+  step.Add("context", options->context, "Tokens in a sequence; 0: the named model's");
+  step.Add("batch", options->batch, "Sequences");
+  step.Add("repeats", options->repeats, "Timed repetitions; the median counts");
+  step.set_run([options] { return BenchStep(*options); });
+
+  Command& tssa = commands.emplace_back(*bench, "tssa", "The causal TSSA operator",
+                                        "tost --threads 2 bench tssa --tokens 1024 --batch 1");
+  tssa.Add("tokens", options->tokens, "Tokens");
+  tssa.Add("width", options->width, "Channels");
+  tssa.Add("heads", options->heads, "Heads");
+  tssa.Add("batch", options->batch, "Sequences");
+  tssa.Add("repeats", options->repeats, "Timed repetitions; the median counts");
+  tssa.set_run([options] { return BenchTssa(*options); });
+
+  Command& decode = commands.emplace_back(*bench, "decode", "Generation, token by token",
+                                          "tost --threads 2 bench decode --model tost_char --tokens 200");
+  decode.Add("model", options->model, "Named model");
+  decode.Add("context", options->context, "Context; 0: the named model's");
+  decode.Add("tokens", options->tokens, "Tokens to generate");
+  decode.Add("repeats", options->repeats, "Timed repetitions; the median counts");
+  decode.set_run([options] { return BenchDecode(*options); });
+}
+
+}  // namespace tost

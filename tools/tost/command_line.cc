@@ -1,0 +1,142 @@
+#include "tools/tost/command_line.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace tost {
+namespace {
+
+// Insertions, deletions and substitutions between two words (Levenshtein).
+size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return names;
+}
+
+// "--learning-rate=1e-3" as "--learning_rate=1e-3"; anything else unchanged.
+std::string WithUnderscores(const std::string& argument) {
+  if (!absl::StartsWith(argument, "--")) return argument;
+  const size_t end = std::min(argument.find('='), argument.size());
+  return "--" + absl::StrReplaceAll(argument.substr(2, end - 2), {{"-", "_"}}) +
+         argument.substr(end);
+}
+
+// The value of `--name VALUE` or `--name=VALUE`, or "".
+std::string ValueOf(const std::vector<std::string>& arguments, const std::string& name) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    absl::string_view rest = arguments[i];
+    if (!absl::ConsumePrefix(&rest, name)) continue;
+    if (absl::ConsumePrefix(&rest, "=")) return std::string(rest);
+    if (rest.empty() && i + 1 < arguments.size()) return arguments[i + 1];
+  }
+  return "";
+}
+
+// The settings of a file as arguments for `app`.
+absl::StatusOr<std::vector<std::string>> ReadSettings(const CLI::App& app,
+                                                      const std::string& path) {
+  std::ifstream file(path);
+  if (!file.good()) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such settings file"));
+  }
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigTOML().from_config(file);
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
+  }
+  std::vector<std::string> arguments;
+  for (const CLI::ConfigItem& item : items) {
+    const std::string name = item.fullname();
+    if (app.get_option_no_throw("--" + name) == nullptr) return UnknownOption(app, name, path);
+    if (item.inputs.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": ", name, " must have one value"));
+    }
+    arguments.push_back(absl::StrCat("--", name, "=", item.inputs[0]));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+Command::Command(CLI::App& parent, const std::string& name, const std::string& description,
+                 const std::string& example)
+    : app_(parent.add_subcommand(name, description)) {
+  app_->allow_extras();
+  app_->footer("Example:\n  " + example);
+}
+
+std::string Command::Settings() const {
+  std::string text = absl::StrCat("# tost ", app_->get_parent()->get_name(), " ", app_->get_name(),
+                                  ": the settings of this run, for --config\n");
+  for (const Setting& setting : settings_) {
+    absl::StrAppend(&text, setting.name, " = ", setting.value(), "\n");
+  }
+  return text;
+}
+
+absl::Status UnknownOption(const CLI::App& app, const std::string& name,
+                           const std::string& where) {
+  std::string nearest;
+  size_t best = std::max<size_t>(3, name.size() / 2);
+  for (const std::string& known : OptionNames(app)) {
+    const size_t distance = EditDistance(name, known);
+    if (distance < best) {
+      best = distance;
+      nearest = known;
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(where.empty() ? "unknown option --" : absl::StrCat(where, ": unknown key "), name,
+                   nearest.empty() ? absl::StrCat("; see tost ", app.get_name(), " --help")
+                                   : absl::StrCat("; did you mean ", nearest, "?")));
+}
+
+absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, int argc,
+                                                         const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) arguments.push_back(WithUnderscores(argv[i]));
+
+  const CLI::App* command = &app;
+  size_t begin = 0;
+  while (begin < arguments.size()) {
+    const CLI::App* next = command->get_subcommand_no_throw(arguments[begin]);
+    if (next == nullptr) break;
+    command = next;
+    ++begin;
+  }
+  std::vector<std::string> settings;
+  for (const auto& [option, suffix] : {std::pair("--resume", "/config.toml"), std::pair("--config", "")}) {
+    const std::string value = ValueOf(arguments, option);
+    if (value.empty() || command->get_option_no_throw(option) == nullptr) continue;
+    TOST_ASSIGN_OR_RETURN(const std::vector<std::string> more,
+                          ReadSettings(*command, value + suffix));
+    settings.insert(settings.end(), more.begin(), more.end());
+  }
+  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(begin), settings.begin(),
+                   settings.end());
+  return arguments;
+}
+
+}  // namespace tost

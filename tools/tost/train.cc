@@ -1,0 +1,68 @@
+// tost train language
+#include <memory>
+
+#include "tools/tost/command_line.h"
+#include "trainers/train_language.h"
+
+namespace tost {
+namespace {
+
+void AddTrainLanguage(CLI::App& train, Commands& commands) {
+  Command& command = commands.emplace_back(
+      train, "language", "Train a language model on token files",
+      "tost train language --config trainers/recipes/shakespeare_char_cpu.toml --data "
+      "runs/shakespeare/data --output runs/shakespeare/model");
+  auto options = std::make_shared<train::LanguageTrainingOptions>();
+  auto& o = *options;
+  command.app()->add_option("--config", "Settings file (TOML); options given here win");
+  command.app()->add_option("--resume", o.resume,
+                            "Run folder to go on with, exactly, from its newest checkpoint");
+  command.app()->add_flag("--overwrite", o.overwrite, "Start anew in a folder that holds a run");
+
+  command.Add("data", o.data, "Folder with train.bin and val.bin, as tost prepare writes it");
+  command.Add("output", o.output, "Folder for the run");
+  command.Add("model", o.model, "Named model: tost_char, tost_base, gpt2, … (tost inspect models)");
+  command.Add("layers", o.layers, "Blocks; 0: the named model's");
+  command.Add("heads", o.heads, "Heads; 0: the named model's");
+  command.Add("width", o.width, "Channels; 0: the named model's");
+  command.Add("context", o.context, "Tokens in a sequence; 0: the named model's");
+  command.Add("vocabulary", o.vocabulary, "Rows of the embedding; 0: the data's vocabulary");
+  command.Add("bias", o.bias, "Biases in linear layers and layer norms");
+  command.Add("steps", o.steps, "Updates in all; 0 only evaluates");
+  command.Add("global_batch", o.global_batch, "Sequences per update");
+  command.Add("micro_batch", o.micro_batch, "Sequences at a time; 0: the whole global batch");
+  command.Add("sampling", o.sampling, "permutation, or random_windows as the official scripts");
+  command.Add("schedule", o.schedule, "cosine or constant, both after a linear warm-up");
+  command.Add("learning_rate", o.learning_rate, "Peak learning rate");
+  command.Add("min_learning_rate", o.min_learning_rate, "Where the cosine ends");
+  command.Add("warmup", o.warmup, "Updates of linear warm-up");
+  command.Add("beta1", o.beta1, "AdamW: decay of the first moment");
+  command.Add("beta2", o.beta2, "AdamW: decay of the second moment");
+  command.Add("weight_decay", o.weight_decay, "AdamW: decay of weight matrices");
+  command.Add("clip_norm", o.clip_norm, "Largest norm of the whole gradient; 0: no clipping");
+  command.Add("dropout", o.dropout, "Dropout rate");
+  command.Add("evaluate_every", o.evaluate_every, "Updates between evaluations; 0: at the end only");
+  command.Add("evaluation", o.evaluation, "whole split, or random_windows as the official scripts");
+  command.Add("evaluation_batches", o.evaluation_batches, "Batches of random_windows");
+  command.Add("checkpoint_every", o.checkpoint_every,
+              "Updates between checkpoints; 0: at the end only");
+  command.Add("keep_checkpoints", o.keep_checkpoints, "Newest checkpoints to keep; 0: all");
+  command.Add("seed", o.seed, "Seed of initial values, data order and dropout");
+  command.Add("compute_dtype", o.compute_dtype, "float32, or bfloat16 with float32 master weights");
+  command.Add("recompute", o.recompute, "Keep only the blocks' inputs: less memory, more time");
+  command.Add("log_memory", o.log_memory, "Print live and peak bytes at the end");
+  command.set_run([&command, options] {
+    if (!options->resume.empty()) options->output = options->resume;
+    return train::TrainLanguage(*options, command.Settings());
+  });
+}
+
+}  // namespace
+
+void AddTrainCommands(CLI::App& app, Commands& commands) {
+  CLI::App* train = app.add_subcommand("train", "Train a model");
+  train->require_subcommand(1);
+  AddTrainLanguage(*train, commands);
+}
+
+}  // namespace tost

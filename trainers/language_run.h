@@ -1,0 +1,48 @@
+// A trained language model as it lies in a run folder: weights, architecture, vocabulary.
+#ifndef TOST_TRAINERS_LANGUAGE_RUN_H_
+#define TOST_TRAINERS_LANGUAGE_RUN_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "data/character_vocabulary.h"
+#include "models/language_model.h"
+#include "trainers/checkpoint.h"
+
+namespace tost::train {
+
+// The architecture as checkpoints store it:
+//   {"mixer": "tssa", "layers": 6, "heads": 6, "width": 384, "context": 256, …}
+std::string ToJson(const models::LanguageConfig& config);
+absl::StatusOr<models::LanguageConfig> LanguageConfigFromJson(absl::string_view json,
+                                                              absl::string_view source);
+
+// The keys under which a language run keeps its own values in CheckpointState::extra.
+inline constexpr char kModelKey[] = "model";
+inline constexpr char kDataKey[] = "data";
+
+struct LanguageRun {
+  std::string checkpoint;  // path of the file the weights come from
+  CheckpointState state;
+  models::LanguageConfig config;
+  std::unique_ptr<ParameterSet> params;
+  std::unique_ptr<models::LanguageModel> model;
+  std::optional<data::CharacterVocabulary> vocabulary;  // none: the data held bare token ids
+};
+
+// `path` is a run folder (its newest checkpoint is taken) or a checkpoint file.
+absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compute_dtype);
+
+// The architecture alone, and what else the checkpoint says of itself; reads no weights.
+struct LanguageRunHeader {
+  std::string checkpoint;
+  CheckpointState state;
+  models::LanguageConfig config;
+};
+absl::StatusOr<LanguageRunHeader> ReadLanguageRunHeader(const std::string& path);
+
+}  // namespace tost::train
+
+#endif  // TOST_TRAINERS_LANGUAGE_RUN_H_

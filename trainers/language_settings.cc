@@ -1,0 +1,108 @@
+#include "trainers/language_settings.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/variants.h"
+
+namespace tost::train {
+namespace {
+
+template <class T>
+void OverrideIfSet(T option, T& setting) {
+  if (option != 0) setting = option;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<data::CharacterVocabulary>> VocabularyOf(const std::string& data) {
+  const std::string path = absl::StrCat(data, "/vocabulary.json");
+  if (!std::ifstream(path).good()) return std::nullopt;
+  TOST_ASSIGN_OR_RETURN(data::CharacterVocabulary vocabulary,
+                        data::CharacterVocabulary::Load(path));
+  return std::optional(std::move(vocabulary));
+}
+
+absl::StatusOr<models::LanguageConfig> ConfigOf(
+    const LanguageTrainingOptions& options,
+    const std::optional<data::CharacterVocabulary>& vocabulary) {
+  TOST_ASSIGN_OR_RETURN(models::LanguageConfig config, models::LanguageVariant(options.model));
+  OverrideIfSet(options.layers, config.layers);
+  OverrideIfSet(options.heads, config.heads);
+  OverrideIfSet(options.width, config.width);
+  OverrideIfSet(options.context, config.context);
+  if (vocabulary.has_value()) config.vocabulary = vocabulary->size();
+  OverrideIfSet(options.vocabulary, config.vocabulary);
+  config.bias = options.bias;
+  if (vocabulary.has_value() && config.vocabulary < vocabulary->size()) {
+    return absl::InvalidArgumentError(absl::StrCat("--vocabulary ", config.vocabulary,
+                                                   " is smaller than the data's ",
+                                                   vocabulary->size()));
+  }
+  TOST_RETURN_IF_ERROR(config.Validate());
+  return config;
+}
+
+absl::Status RequireSameModel(const models::LanguageConfig& asked,
+                              const models::LanguageConfig& saved, const std::string& checkpoint) {
+  if (asked == saved) return absl::OkStatus();
+  std::vector<std::string> differences;
+  auto compare = [&](absl::string_view option, auto a, auto b) {
+    if (a != b) differences.push_back(absl::StrCat("--", option, " ", a, " against ", b));
+  };
+  auto family = [](const models::LanguageConfig& config) {
+    return absl::StrCat(config.mixer == models::Mixer::kTssa ? "tost" : "gpt2",
+                        config.layer_scale.has_value() ? " with LayerScale" : "");
+  };
+  compare("model", family(asked), family(saved));
+  compare("layers", asked.layers, saved.layers);
+  compare("heads", asked.heads, saved.heads);
+  compare("width", asked.width, saved.width);
+  compare("context", asked.context, saved.context);
+  compare("vocabulary", asked.vocabulary, saved.vocabulary);
+  compare("bias", asked.bias, saved.bias);
+  return absl::InvalidArgumentError(
+      absl::StrCat("the settings contradict the architecture in ", checkpoint, ": ",
+                   absl::StrJoin(differences, ", "), "; leave these options out"));
+}
+
+absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options) {
+  const int64_t global = options.global_batch;
+  const int64_t micro = options.micro_batch == 0 ? global : options.micro_batch;
+  if (global < 1 || micro < 1) {
+    return absl::InvalidArgumentError("--global_batch and --micro_batch must be at least 1");
+  }
+  if (global % micro == 0) return static_cast<int>(global / micro);
+  // The nearest divisors of the global batch, and the nearest multiples of the micro-batch.
+  int64_t below = std::min(micro, global), above = micro;
+  while (global % below != 0) --below;
+  while (above < global && global % above != 0) ++above;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--global_batch ", global, " is not a multiple of --micro_batch ", micro,
+      "; nearest valid: --micro_batch ", below, " or ", std::min(above, global),
+      ", or --global_batch ", std::max(micro, global / micro * micro), " or ",
+      (global / micro + 1) * micro));
+}
+
+absl::StatusOr<LanguageSchedule> ScheduleOf(const LanguageTrainingOptions& options) {
+  if (options.schedule == "cosine") {
+    return LanguageSchedule{.peak = options.learning_rate,
+                            .floor = options.min_learning_rate,
+                            .warmup = options.warmup,
+                            .total = options.steps};
+  }
+  if (options.schedule == "constant") {
+    return LanguageSchedule{.peak = options.learning_rate,
+                            .floor = options.learning_rate,
+                            .warmup = options.warmup,
+                            .total = options.steps};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--schedule is cosine or constant, not '", options.schedule, "'"));
+}
+
+}  // namespace tost::train

@@ -1,0 +1,72 @@
+#include "trainers/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autograd/base/log.h"
+
+namespace tost::train {
+
+std::string FormatCount(int64_t count) {
+  std::string digits = absl::StrCat(count);
+  const int64_t first = count < 0 ? 1 : 0;
+  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > first; i -= 3) {
+    digits.insert(static_cast<size_t>(i), ",");
+  }
+  return digits;
+}
+
+std::string FormatDuration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  const int64_t whole = std::llround(seconds);
+  const int64_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
+  if (hours > 0) return absl::StrFormat("%d:%02d:%02d", hours, minutes, rest);
+  return absl::StrFormat("%d:%02d", minutes, rest);
+}
+
+std::string Format(const ProgressReport& report) {
+  return absl::StrFormat("update %d/%d  loss %.3f  lr %.3g  norm %.2f  %s tokens/s  %s left",
+                         report.update, report.updates, report.loss, report.learning_rate,
+                         report.gradient_norm,
+                         FormatCount(std::llround(report.tokens_per_second)),
+                         FormatDuration(report.seconds_left));
+}
+
+ProgressLine::ProgressLine(std::chrono::milliseconds interval)
+    : terminal_(isatty(STDERR_FILENO) == 1),
+      interval_(terminal_ ? std::chrono::milliseconds(100) : interval),
+      next_(std::chrono::steady_clock::now()) {}
+
+ProgressLine::~ProgressLine() { Clear(); }
+
+void ProgressLine::Update(const ProgressReport& report, bool last) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_ && !last) return;
+  next_ = now + interval_;
+  if (!terminal_) {
+    LogInfo(Format(report));
+    return;
+  }
+  // Return to the first column, erase the line, write it anew.
+  std::fprintf(stderr, "\r\x1b[K%s", Format(report).c_str());
+  std::fflush(stderr);
+  shown_ = true;
+  if (last) {
+    std::fputc('\n', stderr);
+    shown_ = false;
+  }
+}
+
+void ProgressLine::Clear() {
+  if (!shown_) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
+  shown_ = false;
+}
+
+}  // namespace tost::train

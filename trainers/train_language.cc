@@ -1,0 +1,244 @@
+#include "trainers/train_language.h"
+
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/base/log.h"
+#include "autograd/base/parallel.h"
+#include "data/character_vocabulary.h"
+#include "data/loader.h"
+#include "data/token_dataset.h"
+#include "trainers/evaluate_language.h"
+#include "trainers/interrupt.h"
+#include "trainers/language_run.h"
+#include "trainers/language_settings.h"
+#include "trainers/progress.h"
+#include "trainers/run_folder.h"
+#include "trainers/trainer.h"
+
+namespace tost::train {
+namespace {
+
+absl::Status WriteSettings(const std::string& path, const std::string& settings) {
+  std::ofstream file(path, std::ios::trunc);
+  file << settings;
+  file.close();
+  if (file.good()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+}
+
+// Everything a run owns, in the order in which it is built.
+class LanguageTraining {
+ public:
+  LanguageTraining(const LanguageTrainingOptions& options, const std::string& settings)
+      : options_(options), settings_(settings) {}
+
+  absl::Status Run() {
+    TOST_RETURN_IF_ERROR(OpenData());
+    TOST_RETURN_IF_ERROR(BuildModel());
+    TOST_RETURN_IF_ERROR(OpenRunFolder());
+    LogStart();
+    CatchInterrupts();
+    const absl::Status status =
+        RunTraining(Task(),
+                    {.steps = options_.steps,
+                     .evaluate_every = options_.evaluate_every,
+                     .checkpoint_every = options_.checkpoint_every},
+                    state_.update + 1, *params_, *optimizer_, *metrics_);
+    if (options_.log_memory) LogMemory();
+    return status;
+  }
+
+ private:
+  absl::Status OpenData() {
+    TOST_ASSIGN_OR_RETURN(vocabulary_, VocabularyOf(options_.data));
+    TOST_ASSIGN_OR_RETURN(config_, ConfigOf(options_, vocabulary_));
+    TOST_ASSIGN_OR_RETURN(
+        train_, data::TokenDataset::Open(options_.data, data::Split::kTrain, config_.vocabulary));
+    TOST_ASSIGN_OR_RETURN(validation_,
+                          data::TokenDataset::Open(options_.data, data::Split::kValidation,
+                                                   config_.vocabulary));
+    TOST_ASSIGN_OR_RETURN(micro_steps_, MicroStepsOf(options_));
+    TOST_ASSIGN_OR_RETURN(const data::Sampling sampling, data::SamplingNamed(options_.sampling));
+    TOST_ASSIGN_OR_RETURN(
+        loader_, data::Loader::Create(*train_, {.block_size = config_.context,
+                                                .micro_batch = options_.global_batch / micro_steps_,
+                                                .micro_steps = micro_steps_,
+                                                .seed = options_.seed,
+                                                .sampling = sampling}));
+    TOST_ASSIGN_OR_RETURN(const int64_t random_batches,
+                          RandomBatchesOf(options_.evaluation, options_.evaluation_batches));
+    TOST_ASSIGN_OR_RETURN(
+        evaluation_, data::Evaluation::Create(*validation_,
+                                              {.block_size = config_.context,
+                                               .batch = options_.global_batch / micro_steps_,
+                                               .random_batches = random_batches,
+                                               .seed = options_.seed}));
+    return absl::OkStatus();
+  }
+
+  absl::Status BuildModel() {
+    TOST_ASSIGN_OR_RETURN(compute_dtype_, ComputeDTypeNamed(options_.compute_dtype));
+    TOST_ASSIGN_OR_RETURN(schedule_, ScheduleOf(options_));
+    if (options_.dropout < 0 || options_.dropout >= 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--dropout must be in [0, 1), got ", options_.dropout));
+    }
+    params_ = std::make_unique<ParameterSet>(Device::Cpu(), options_.seed);
+    model_ = std::make_unique<models::LanguageModel>(params_->Root(), config_);
+    params_->Finalize(compute_dtype_);
+    optimizer_ = std::make_unique<AdamW>(*params_, AdamWOptions{.beta1 = options_.beta1,
+                                                                .beta2 = options_.beta2,
+                                                                .weight_decay = options_.weight_decay,
+                                                                .clip_norm = options_.clip_norm});
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenRunFolder() {
+    const bool resuming = !options_.resume.empty();
+    const RunMode mode = resuming              ? RunMode::kResume
+                         : options_.overwrite ? RunMode::kOverwrite
+                                              : RunMode::kNew;
+    // A checkpoint that does not fit is found before anything in the folder is touched.
+    if (resuming) TOST_RETURN_IF_ERROR(LoadCheckpoint());
+    TOST_ASSIGN_OR_RETURN(folder_,
+                          RunFolder::Open(resuming ? options_.resume : options_.output, mode));
+    TOST_RETURN_IF_ERROR(WriteSettings(folder_->config(), settings_));
+    TOST_ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(folder_->metrics()));
+    if (resuming) {
+      TOST_RETURN_IF_ERROR(metrics_->Write({.update = state_.update, .kind = "resume"}));
+    }
+    state_.seed = options_.seed;
+    state_.config = settings_;
+    if (vocabulary_.has_value()) state_.vocabulary = vocabulary_->ToJson();
+    state_.extra[kModelKey] = ToJson(config_);
+    state_.extra[kDataKey] = options_.data;
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadCheckpoint() {
+    TOST_ASSIGN_OR_RETURN(const LanguageRunHeader header, ReadLanguageRunHeader(options_.resume));
+    TOST_RETURN_IF_ERROR(RequireSameModel(config_, header.config, header.checkpoint));
+    if (vocabulary_.has_value() && vocabulary_->ToJson() != header.state.vocabulary) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          options_.data, ": its vocabulary is not the one ", header.checkpoint, " was trained with"));
+    }
+    TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header.checkpoint));
+    TOST_RETURN_IF_ERROR(checkpoint.LoadWeights(*params_));
+    TOST_RETURN_IF_ERROR(checkpoint.LoadMoments(*params_, optimizer_->moments()));
+    state_ = header.state;
+    optimizer_->set_updates(state_.update - SkippedUpdates());
+    LogInfo(absl::StrCat("resuming from ", header.checkpoint, " (after update ", state_.update, ")"));
+    return absl::OkStatus();
+  }
+
+  TrainingTask Task() {
+    return {.plan = [this](int64_t update) { return Plan(update); },
+            .loss_sum = [this](int64_t update, int micro_step) { return LossSum(update, micro_step); },
+            .learning_rate = [this](int64_t update) { return schedule_.At(update); },
+            .evaluate =
+                [this](int64_t update) {
+                  return EvaluateLanguage(*model_, *evaluation_, compute_dtype_, update);
+                },
+            .save = [this](int64_t update) { return Save(update); }};
+  }
+
+  absl::StatusOr<UpdatePlan> Plan(int64_t update) {
+    UpdatePlan plan{.micro_steps = micro_steps_};
+    batches_.clear();
+    for (int micro_step = 0; micro_step < micro_steps_; ++micro_step) {
+      TOST_ASSIGN_OR_RETURN(data::TokenBatch batch, loader_->Batch(update, micro_step));
+      plan.targets += batch.valid_targets;
+      plan.tokens += batch.tokens.numel();
+      batches_.push_back(std::move(batch));
+    }
+    state_.tokens += plan.tokens;
+    return plan;
+  }
+
+  Tensor LossSum(int64_t update, int micro_step) {
+    const data::TokenBatch& batch = batches_[static_cast<size_t>(micro_step)];
+    models::Pass pass{
+        .training = true,
+        .dropout = options_.dropout,
+        .recompute = options_.recompute,
+        .compute_dtype = compute_dtype_,
+        .random = RandomStream(options_.seed, static_cast<uint32_t>(update), batch.first_row)};
+    return model_->Loss(batch.tokens, batch.targets, pass);
+  }
+
+  absl::Status Save(int64_t update) {
+    state_.update = update;
+    state_.extra[kSkippedKey] = absl::StrCat(update - optimizer_->updates());
+    const std::string path = absl::StrCat(folder_->checkpoints(), "/", CheckpointName(update));
+    TOST_RETURN_IF_ERROR(SaveCheckpoint(path, *params_, &optimizer_->moments(), state_));
+    return PruneCheckpoints(folder_->checkpoints(), options_.keep_checkpoints);
+  }
+
+  // Updates that the optimizer left out because their gradient was not finite.
+  int64_t SkippedUpdates() {
+    int64_t skipped = 0;
+    return absl::SimpleAtoi(state_.extra[kSkippedKey], &skipped) ? skipped : 0;
+  }
+
+  void LogStart() const {
+    LogInfo(absl::StrCat("model ", options_.model, ": ", FormatCount(params_->element_count()),
+                         " parameters, ", config_.layers, " layers, ", config_.heads, " heads, ",
+                         config_.width, " wide, context ", config_.context, ", vocabulary ",
+                         config_.vocabulary, ", ", options_.compute_dtype));
+    LogInfo(absl::StrCat("data ", options_.data, ": ", loader_->plan().summary));
+    LogInfo(absl::StrCat("global batch ", options_.global_batch, " sequences = ", micro_steps_,
+                         " micro-step", micro_steps_ == 1 ? "" : "s", " x ",
+                         options_.global_batch / micro_steps_, " sequences x 1 process, ",
+                         ThreadCount(), " threads"));
+    LogInfo(absl::StrCat("run folder ", folder_->path(), ", updates ", state_.update + 1, " to ",
+                         options_.steps));
+  }
+
+  static void LogMemory() {
+    const MemoryStatistics memory = RuntimeOf(Device::Cpu()).Memory();
+    LogInfo(absl::StrCat("memory: live ", FormatCount(memory.live_bytes), " bytes, peak ",
+                         FormatCount(memory.peak_bytes), " bytes, ",
+                         FormatCount(memory.system_allocations), " allocations from the system"));
+  }
+
+  static constexpr char kSkippedKey[] = "skipped_updates";
+
+  const LanguageTrainingOptions& options_;
+  const std::string& settings_;
+  std::optional<data::CharacterVocabulary> vocabulary_;
+  models::LanguageConfig config_;
+  std::optional<data::TokenDataset> train_, validation_;
+  int micro_steps_ = 1;
+  std::unique_ptr<data::Loader> loader_;
+  std::optional<data::Evaluation> evaluation_;
+  DType compute_dtype_ = DType::kFloat32;
+  LanguageSchedule schedule_{};
+  std::unique_ptr<ParameterSet> params_;
+  std::unique_ptr<models::LanguageModel> model_;
+  std::unique_ptr<AdamW> optimizer_;
+  std::optional<RunFolder> folder_;
+  std::optional<MetricsWriter> metrics_;
+  CheckpointState state_;
+  std::vector<data::TokenBatch> batches_;  // of the update in work, one per micro-step
+};
+
+}  // namespace
+
+absl::Status TrainLanguage(const LanguageTrainingOptions& options, const std::string& settings) {
+  if (options.data.empty()) {
+    return absl::InvalidArgumentError(
+        "--data is missing: the folder that `tost prepare characters` wrote");
+  }
+  if (options.output.empty() && options.resume.empty()) {
+    return absl::InvalidArgumentError("--output is missing: the folder for this run");
+  }
+  return LanguageTraining(options, settings).Run();
+}
+
+}  // namespace tost::train

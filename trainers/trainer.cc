@@ -1,0 +1,155 @@
+#include "trainers/trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autograd/base/log.h"
+#include "autograd/tape.h"
+#include "trainers/interrupt.h"
+#include "trainers/progress.h"
+
+namespace tost::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool IsMultiple(int64_t update, int64_t every) { return every > 0 && update % every == 0; }
+
+// The first parameter whose gradient holds a number that is not finite.
+std::string FirstNonFinite(const ParameterSet& params) {
+  for (const Parameter& parameter : params.parameters()) {
+    for (float value : parameter.grad().value().ToHost()) {
+      if (!std::isfinite(value)) return parameter.name();
+    }
+  }
+  return "none: the sum of squares overflowed";
+}
+
+class TrainingRun {
+ public:
+  TrainingRun(const TrainingTask& task, const TrainerOptions& options, ParameterSet& params,
+              AdamW& optimizer, MetricsWriter& metrics)
+      : task_(task), options_(options), params_(params), optimizer_(optimizer), metrics_(metrics) {}
+
+  absl::Status Run(int64_t first_update) {
+    first_update_ = first_update;
+    for (int64_t update = first_update; update <= options_.steps; ++update) {
+      TOST_RETURN_IF_ERROR(TrainOn(update));
+      const bool last = update == options_.steps;
+      const bool stopping = PendingInterrupt() != 0;
+      if (last || IsMultiple(update, options_.evaluate_every)) {
+        if (!stopping) TOST_RETURN_IF_ERROR(EvaluateAfter(update));
+      }
+      if (last || stopping || IsMultiple(update, options_.checkpoint_every)) {
+        TOST_RETURN_IF_ERROR(task_.save(update));
+      }
+      if (stopping && !last) {
+        progress_.Clear();
+        return absl::CancelledError(
+            absl::StrCat("stopped by a signal after update ", update, "; everything is saved"));
+      }
+    }
+    if (first_update > options_.steps) return EvaluateAfter(first_update - 1);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status TrainOn(int64_t update) {
+    const Clock::time_point start = Clock::now();
+    TOST_ASSIGN_OR_RETURN(const UpdatePlan plan, task_.plan(update));
+    const UpdateResult result = RunUpdate(task_, update, plan, params_, optimizer_);
+    const double seconds = SecondsSince(start);
+    training_seconds_ += seconds;
+    training_tokens_ += plan.tokens;
+
+    const int64_t done = update - first_update_ + 1;
+    const ProgressReport report{
+        .update = update,
+        .updates = options_.steps,
+        .loss = result.loss,
+        .learning_rate = task_.learning_rate(update),
+        .gradient_norm = result.step.gradient_norm,
+        .tokens_per_second = static_cast<double>(training_tokens_) / training_seconds_,
+        .seconds_left = training_seconds_ / static_cast<double>(done) *
+                        static_cast<double>(options_.steps - update)};
+    progress_.Update(report, update == options_.steps);
+    TOST_RETURN_IF_ERROR(metrics_.Write(
+        {.update = update,
+         .kind = "train",
+         .values = {{"loss", result.loss},
+                    {"learning_rate", report.learning_rate},
+                    {"gradient_norm", report.gradient_norm},
+                    {"tokens_per_second", static_cast<double>(plan.tokens) / seconds},
+                    {"skipped", result.step.skipped ? 1 : 0}}}));
+    return CheckFinite(update, result);
+  }
+
+  absl::Status CheckFinite(int64_t update, const UpdateResult& result) {
+    skipped_in_a_row_ = result.step.skipped ? skipped_in_a_row_ + 1 : 0;
+    if (!result.step.skipped) return absl::OkStatus();
+    const std::string what =
+        absl::StrFormat("update %d: loss %g, gradient norm %g, first non-finite gradient: %s", update,
+                        result.loss, result.step.gradient_norm, FirstNonFinite(params_));
+    if (skipped_in_a_row_ >= options_.max_skipped_in_a_row) {
+      return absl::InternalError(absl::StrCat(
+          what, "; ", skipped_in_a_row_,
+          " updates in a row were skipped; lower --learning_rate and resume from the last checkpoint"));
+    }
+    progress_.Clear();
+    LogWarning(absl::StrCat(what, "; the update is skipped"));
+    return absl::OkStatus();
+  }
+
+  absl::Status EvaluateAfter(int64_t update) {
+    const Clock::time_point start = Clock::now();
+    TOST_ASSIGN_OR_RETURN(const Evaluation evaluation, task_.evaluate(update));
+    progress_.Clear();
+    LogInfo(absl::StrFormat("after update %d: validation loss %.4f nats per token (%s tokens, %s)",
+                            update, evaluation.loss, FormatCount(evaluation.targets),
+                            FormatDuration(SecondsSince(start))));
+    return metrics_.Write(
+        {.update = update, .kind = "evaluation", .values = {{"loss", evaluation.loss}}});
+  }
+
+  const TrainingTask& task_;
+  const TrainerOptions& options_;
+  ParameterSet& params_;
+  AdamW& optimizer_;
+  MetricsWriter& metrics_;
+  ProgressLine progress_;
+  int64_t first_update_ = 1;
+  int64_t training_tokens_ = 0;
+  double training_seconds_ = 0;
+  int skipped_in_a_row_ = 0;
+};
+
+}  // namespace
+
+UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
+                       ParameterSet& params, AdamW& optimizer) {
+  const double scale = 1.0 / static_cast<double>(plan.targets > 0 ? plan.targets : 1);
+  UpdateResult result;
+  params.StartStep();
+  for (int micro_step = 0; micro_step < plan.micro_steps; ++micro_step) {
+    Tape tape;
+    const Tensor loss_sum = task.loss_sum(update, micro_step);
+    tape.Backward(loss_sum, scale);
+    result.loss += loss_sum.Item() * scale;
+  }
+  result.step = optimizer.Step(task.learning_rate(update));
+  return result;
+}
+
+absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,
+                         int64_t first_update, ParameterSet& params, AdamW& optimizer,
+                         MetricsWriter& metrics) {
+  return TrainingRun(task, options, params, optimizer, metrics).Run(first_update);
+}
+
+}  // namespace tost::train

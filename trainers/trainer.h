@@ -1,0 +1,65 @@
+// The loop that all training programs share: updates, logging, evaluation, checkpoints, signals.
+#ifndef TOST_TRAINERS_TRAINER_H_
+#define TOST_TRAINERS_TRAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "autograd/parameter.h"
+#include "trainers/metrics.h"
+#include "trainers/optimizer.h"
+
+namespace tost::train {
+
+// One update's data, known before its first forward, so that every micro-step's gradient can be
+// divided by the number of targets of the whole update.
+struct UpdatePlan {
+  int micro_steps = 1;
+  int64_t targets = 0;  // targets that count, over all micro-steps
+  int64_t tokens = 0;   // tokens read
+};
+
+struct Evaluation {
+  double loss = 0;      // mean over the targets, nats
+  int64_t targets = 0;
+};
+
+// What is trained, as the loop sees it. Updates count from 1.
+struct TrainingTask {
+  // Reads the update's data, for the calls of `loss_sum` that follow.
+  std::function<absl::StatusOr<UpdatePlan>(int64_t update)> plan;
+  // The sum of the losses of a micro-step's targets, recorded on the current tape.
+  std::function<Tensor(int64_t update, int micro_step)> loss_sum;
+  std::function<float(int64_t update)> learning_rate;
+  std::function<absl::StatusOr<Evaluation>(int64_t update)> evaluate;
+  std::function<absl::Status(int64_t update)> save;
+};
+
+struct TrainerOptions {
+  int64_t steps = 0;             // updates in all; 0 only evaluates
+  int64_t evaluate_every = 0;    // updates; 0: at the end only
+  int64_t checkpoint_every = 0;  // updates; 0: at the end only
+  int max_skipped_in_a_row = 3;  // updates whose gradient norm is not finite before the run gives up
+};
+
+// Runs updates first_update … options.steps (or evaluates, when there is none left), evaluates and
+// saves at the end. Cancelled when a signal asked to stop: the last finished update has been saved.
+// Internal, naming the update and the first parameter at fault, when the gradient stays non-finite.
+absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,
+                         int64_t first_update, ParameterSet& params, AdamW& optimizer,
+                         MetricsWriter& metrics);
+
+// One update: all micro-steps forward and backward, then the optimizer.
+struct UpdateResult {
+  double loss = 0;  // mean over the update's targets
+  StepResult step;
+};
+UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
+                       ParameterSet& params, AdamW& optimizer);
+
+}  // namespace tost::train
+
+#endif  // TOST_TRAINERS_TRAINER_H_
