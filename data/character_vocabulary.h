@@ -10,13 +10,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "data/utf8.h"
 
 namespace tost::data {
-
-// The code points of a UTF-8 text. An error names `source` and the byte offset at which the text
-// stops being UTF-8 (cut, overlong, surrogate or beyond U+10FFFF), or that it is UTF-16. A UTF-8
-// byte order mark is kept: it is the character U+FEFF. NUL is an ordinary character.
-absl::StatusOr<std::u32string> DecodeUtf8(absl::string_view text, absl::string_view source);
 
 // The code points that occur in a text, in ascending order; a character's id is its rank among
 // them. Equal to nanoGPT's sorted(set(text)).

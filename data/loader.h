@@ -94,6 +94,9 @@ class Loader {
  private:
   class Prefetcher;
   Loader(const TokenDataset& data, const LoaderOptions& options, EpochPlan plan);
+  // Place in the global batch of this rank's first row of a micro-step.
+  int64_t FirstRow(int64_t micro_step) const;
+  TokenDataset::Position PositionOf(int64_t update, int64_t i) const;
 
   const TokenDataset& data_;
   LoaderOptions options_;

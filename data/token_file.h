@@ -16,10 +16,10 @@
 #define TOST_DATA_TOKEN_FILE_H_
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/atomic_file.h"
@@ -57,6 +57,8 @@ class TokenFile {
   absl::StatusOr<int64_t> LargestId() const;
   // An error naming the file, position, id and vocabulary when an id is >= `vocabulary`.
   absl::Status CheckIds(int64_t vocabulary) const;
+  // The same for ids that were read from position `first` on.
+  absl::Status CheckIds(int64_t first, std::span<const int32_t> ids, int64_t vocabulary) const;
 
   // Copies ids [first, first + out.size()).
   absl::Status Read(int64_t first, std::span<int32_t> out) const;
@@ -64,6 +66,12 @@ class TokenFile {
  private:
   TokenFile() = default;
   absl::Status ParseHeader(int64_t bytes, int64_t vocabulary);
+  absl::Status ParseOurs(uint32_t version, uint32_t width, uint64_t count, uint64_t vocabulary,
+                         uint64_t largest_id, int64_t bytes);
+  absl::Status CheckHeader(uint32_t version, uint32_t known_version, uint64_t count, int64_t bytes);
+  // Calls visit(position of the first, ids) for all ids in order, until it returns an error.
+  absl::Status ForEachPiece(
+      absl::FunctionRef<absl::Status(int64_t, std::span<const int32_t>)> visit) const;
 
   std::string path_;
   int descriptor_ = -1;
