@@ -17,13 +17,13 @@
 //     Π[t,·]   = softmax over heads of temp_h · (Σ_i w²/D + d · denom_bias[h,t])
 //                                                     each of d channels adds the bias: factor d
 //
-// y = −∂G/∂w at fixed Π for the compression objective G = Σ_h ½ n_h Σ_i log(1 + s), n_h = Σ Π + 1e-8
-// (paper, section 3): the operator is a gradient step on it.
+// y = −∂G/∂w at fixed Π for the compression objective G = Σ_h ½ n_h Σ_i log(1 + s), n_h = Σ Π +
+// 1e-8 (paper, section 3): the operator is a gradient step on it.
 //
 // w is float32, bfloat16 or float64; temp, denom_bias, mask and the gradients of the first two are
-// float32, or float64 when w is. All statistics are formed in that type: only y and dw are rounded to
-// bfloat16. Gradients flow to w, temp and denom_bias. Backward keeps w, Π and sums of O(C) per 32
-// tokens.
+// float32, or float64 when w is. All statistics are formed in that type: only y and dw are rounded
+// to bfloat16. Gradients flow to w, temp and denom_bias. Backward keeps w, Π and sums of O(C) per
+// 32 tokens.
 #ifndef TOST_OPS_TSSA_H_
 #define TOST_OPS_TSSA_H_
 
@@ -35,8 +35,8 @@
 
 namespace tost::ops {
 
-inline constexpr double kTssaMassEpsilon = 1e-8;     // added to Σ Π
-inline constexpr double kTssaMinEnergy = 1e-24;      // lower bound of Σ w² in Tssa
+inline constexpr double kTssaMassEpsilon = 1e-8;       // added to Σ Π
+inline constexpr double kTssaMinEnergy = 1e-24;        // lower bound of Σ w² in Tssa
 inline constexpr double kCausalTssaMinEnergy = 1e-12;  // and in CausalTssa
 
 struct TssaDims {
@@ -60,8 +60,8 @@ struct TssaDims {
 Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask = {});
 absl::StatusOr<TssaDims> TssaShape(const Shape& w, const Shape& temp, const Shape* mask = nullptr);
 
-// w [B, T, C], temp [H, 1], denom_bias [H, block, 1] with block >= T (rows from T on take no part and
-// get gradient 0), mask [B, T, C] or absent. Returns y [B, T, C].
+// w [B, T, C], temp [H, 1], denom_bias [H, block, 1] with block >= T (rows from T on take no part
+// and get gradient 0), mask [B, T, C] or absent. Returns y [B, T, C].
 Tensor CausalTssa(const Tensor& w, const Tensor& temp, const Tensor& denom_bias,
                   const Tensor& mask = {});
 absl::StatusOr<TssaDims> CausalTssaShape(const Shape& w, const Shape& temp, const Shape& denom_bias,
@@ -94,8 +94,8 @@ Tensor CausalTssaPrefill(CausalTssaState& state, const Tensor& w, const Tensor& 
 
 // ---- Kernel slots ----
 
-// What a forward kernel leaves for its backward. The layout of all but `memberships` [B, T, H] is the
-// kernel's own.
+// What a forward kernel leaves for its backward. The layout of all but `memberships` [B, T, H] is
+// the kernel's own.
 struct TssaSaved {
   Tensor memberships;
   Tensor energy;

@@ -9,6 +9,21 @@ constexpr int64_t kChunksPerThread = 8;
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+constexpr int64_t kColumns = 256;
+
+// Calls body(sequence, first column, columns) for blocks of at most kColumns, in parallel.
+template <class Body>
+void ForColumnBlocks(const Wave& wave, int64_t width, Body body) {
+  const int64_t blocks = DivideUp(width, kColumns);
+  const int64_t grain = RowGrain(kColumns * wave.chunks);
+  ParallelFor(wave.sequences * blocks, grain, [&](int64_t first, int64_t last) {
+    for (int64_t item = first; item < last; ++item) {
+      const int64_t column = item % blocks * kColumns;
+      body(wave.first_sequence + item / blocks, column, std::min(kColumns, width - column));
+    }
+  });
+}
+
 }  // namespace
 
 Waves::Waves(const TssaDims& dims, bool whole_sequences)
@@ -52,29 +67,37 @@ void Waves::Run(const Wave& wave, absl::FunctionRef<void(const Chunk&)> pass) co
 template <class A>
 void ScanChunkSums(const TssaDims& dims, const Wave& wave, Direction direction, int64_t width,
                    A* sums, double* carry) {
-  constexpr int64_t kColumns = 256;
-  const int64_t blocks = DivideUp(width, kColumns);
-  const int64_t grain = RowGrain(kColumns * wave.chunks);
-  ParallelFor(wave.sequences * blocks, grain, [&](int64_t first, int64_t last) {
-    for (int64_t item = first; item < last; ++item) {
-      const int64_t sequence = wave.first_sequence + item / blocks;
-      const int64_t column = item % blocks * kColumns;
-      const int64_t columns = std::min(kColumns, width - column);
-      double* __restrict total = carry + sequence * width + column;
-      for (int64_t i = 0; i < wave.chunks; ++i) {
-        const int64_t chunk =
-            wave.first_chunk + (direction == Direction::kForward ? i : wave.chunks - 1 - i);
-        A* __restrict row = sums + (sequence * ChunkCount(dims) + chunk) * width + column;
-        for (int64_t c = 0; c < columns; ++c) {
-          const A sum = row[c];
-          row[c] = static_cast<A>(total[c]);
-          total[c] += static_cast<double>(sum);
-        }
+  ForColumnBlocks(wave, width, [&](int64_t sequence, int64_t column, int64_t columns) {
+    double* __restrict total = carry + sequence * width + column;
+    for (int64_t i = 0; i < wave.chunks; ++i) {
+      const int64_t chunk =
+          wave.first_chunk + (direction == Direction::kForward ? i : wave.chunks - 1 - i);
+      A* __restrict row = sums + (sequence * ChunkCount(dims) + chunk) * width + column;
+      for (int64_t c = 0; c < columns; ++c) {
+        const A sum = row[c];
+        row[c] = static_cast<A>(total[c]);
+        total[c] += static_cast<double>(sum);
       }
     }
   });
 }
 template void ScanChunkSums(const TssaDims&, const Wave&, Direction, int64_t, float*, double*);
 template void ScanChunkSums(const TssaDims&, const Wave&, Direction, int64_t, double*, double*);
+
+template <class A>
+void SumChunks(const TssaDims& dims, const Wave& wave, int64_t width, const A* sums, A* totals) {
+  const int64_t chunks = ChunkCount(dims);
+  ForColumnBlocks(wave, width, [&](int64_t sequence, int64_t column, int64_t columns) {
+    double total[kColumns] = {};
+    for (int64_t k = 0; k < chunks; ++k) {
+      const A* row = sums + (sequence * chunks + k) * width + column;
+      for (int64_t c = 0; c < columns; ++c) total[c] += static_cast<double>(row[c]);
+    }
+    A* out = totals + sequence * width + column;
+    for (int64_t c = 0; c < columns; ++c) out[c] = static_cast<A>(total[c]);
+  });
+}
+template void SumChunks(const TssaDims&, const Wave&, int64_t, const float*, float*);
+template void SumChunks(const TssaDims&, const Wave&, int64_t, const double*, double*);
 
 }  // namespace tost::ops::cpu

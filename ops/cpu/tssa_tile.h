@@ -1,10 +1,10 @@
 // What the TSSA kernels share: how tokens are cut into chunks, how chunk sums become running sums,
 // and the two places where heads meet, on a tile of one chunk.
 //
-// A chunk is kChunkTokens tokens of one sequence, the unit of parallel work; its length is fixed, so
-// every sum has one order whatever the number of threads. A wave is the set of chunks that take each
-// pass together before the next pass begins: small enough to stay in cache, so that only the first
-// pass reads memory. Sums carried from chunk to chunk are kept in double.
+// A chunk is kChunkTokens tokens of one sequence, the unit of parallel work; its length is fixed,
+// so every sum has one order whatever the number of threads. A wave is the set of chunks that take
+// each pass together before the next pass begins: small enough to stay in cache, so that only the
+// first pass reads memory. Sums carried from chunk to chunk are kept in double.
 #ifndef TOST_OPS_CPU_TSSA_TILE_H_
 #define TOST_OPS_CPU_TSSA_TILE_H_
 
@@ -62,11 +62,15 @@ class Waves {
   int64_t chunks_;
 };
 
-// `sums` [B, K, width] holds one sum per chunk. Replaces those of the wave by the sums of all chunks
-// before (after) them, `carry` [B, width] included, and brings `carry` up to date.
+// `sums` [B, K, width] holds one sum per chunk. Replaces those of the wave by the sums of all
+// chunks before (after) them, `carry` [B, width] included, and brings `carry` up to date.
 template <class A>
 void ScanChunkSums(const TssaDims& dims, const Wave& wave, Direction direction, int64_t width,
                    A* sums, double* carry);
+
+// `totals` [B, width] of the wave's sequences from their chunk sums [B, K, width].
+template <class A>
+void SumChunks(const TssaDims& dims, const Wave& wave, int64_t width, const A* sums, A* totals);
 
 // Per-thread working memory of at least `count` elements.
 template <class A>
@@ -76,8 +80,36 @@ A* Scratch(int64_t count) {
   return memory.data();
 }
 
-// Tiles are [heads][kChunkTokens]: loops over tokens vectorise. Lanes beyond the chunk's tokens hold
-// finite values that nobody reads.
+// sums += scale · w².
+template <class T, class A>
+inline void AddSquares(int64_t d, A scale, const T* __restrict w, A* __restrict sums) {
+#pragma omp simd
+  for (int64_t i = 0; i < d; ++i) {
+    const A value = static_cast<A>(w[i]);
+    sums[i] += scale * (value * value);
+  }
+}
+
+// Σ w² · weight.
+template <class T, class A>
+inline A SumWeightedSquares(int64_t d, const T* __restrict w, const A* __restrict weight) {
+  A sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < d; ++i) {
+    const A value = static_cast<A>(w[i]);
+    sum += value * value * weight[i];
+  }
+  return sum;
+}
+
+// 1/D² of Tssa.
+template <class A>
+A InverseTssaEnergy(A energy) {
+  return 1 / std::max(energy, static_cast<A>(kTssaMinEnergy));
+}
+
+// Tiles are [heads][kChunkTokens]: loops over tokens vectorise. Lanes beyond the chunk's tokens
+// hold finite values that nobody reads.
 
 // logits → memberships, in place.
 template <class A>

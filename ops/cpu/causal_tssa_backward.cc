@@ -1,0 +1,338 @@
+// CausalTssa, backward. With G = dL/dy, n = Σ Π + 1e-8, N = Σ Π w² and the multipliers m, a token's
+// own part of the gradient needs r = 1/(n + N) only:
+//
+//   g = n r                         (1/(1 + N/n))
+//   z = Π g r · (m G w)             gradient reaching N through this token's output
+//   p = −(Σ_i z N) / n              and reaching Σ Π
+//   RM = Σ_{r>=t} z,  RP = Σ_{r>=t} p
+//   dΠ = −Σ_i g (m G w) + Σ_i w² RM + RP
+//   da = Π (dΠ − Σ_heads Π dΠ),  du = temp · da
+//   x  = du w² / D²  (0 where D is clamped),  RX = Σ_{r>t} x
+//   dw = −G Π g m + 2 w (Π RM + du · own − RX)
+//   own = E[t−1] / D²  (1/D where clamped): 1/D − w²/D² without its cancellation
+//
+// The passes mirror the forward's, from the last chunk to the first: R1 finds z and p, R2 dΠ, da
+// and x, R3 dw. Between them lie running sums over later chunks. Inside a wave R1 leaves z, and R2
+// leaves x in its place, in scratch memory; dw gathers its parts in fp32.
+#include <type_traits>
+
+#include "ops/cpu/tssa.h"
+#include "ops/cpu/tssa_tile.h"
+
+namespace tost::ops::cpu {
+namespace {
+
+// The two sums over the channels of a head that R1 forms.
+template <class A>
+struct OwnSums {
+  A membership;  // Σ g (m G w)
+  A mass;        // Σ z N
+};
+
+// R1, one head of one token: weighted += Π w², then z and −G Π g m.
+template <class T, class A>
+inline OwnSums<A> OwnGradients(int64_t d, A membership, A mass, const T* __restrict w,
+                               const T* __restrict dy, const A* __restrict mask,
+                               A* __restrict weighted, A* __restrict z, A* __restrict partial,
+                               A* __restrict sums) {
+  A to_membership = 0, to_mass = 0;
+#pragma omp simd reduction(+ : to_membership, to_mass)
+  for (int64_t i = 0; i < d; ++i) {
+    const A value = static_cast<A>(w[i]);
+    const A sum = weighted[i] + membership * (value * value);
+    weighted[i] = sum;
+    const A r = 1 / (mass + sum);
+    const A g = mass * r;
+    const A gradient = g * mask[i] * static_cast<A>(dy[i]);
+    const A own = gradient * value;
+    const A through = membership * own * r;
+    z[i] = through;
+    sums[i] += through;
+    partial[i] = -membership * gradient;
+    to_membership += own;
+    to_mass += through * sum;
+  }
+  return {to_membership, to_mass};
+}
+
+// R2, tokens from the last: RM += z; z becomes RM; returns Σ w² RM.
+template <class T, class A>
+inline A AddLater(int64_t d, const T* __restrict w, A* __restrict z, A* __restrict later) {
+  A sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < d; ++i) {
+    const A value = static_cast<A>(w[i]);
+    const A total = later[i] + z[i];
+    later[i] = total;
+    z[i] = total;
+    sum += value * value * total;
+  }
+  return sum;
+}
+
+// R2, tokens from the first: energy += w²; `later` holds RM and becomes x; partial gains
+// 2 w (Π RM + du own). Returns the head's Σ w²/D.
+template <class T, class A>
+inline A ShareGradients(int64_t d, A membership, A du, const T* __restrict w, A* __restrict energy,
+                        A* __restrict later, A* __restrict partial, A* __restrict sums) {
+  constexpr A kMin = static_cast<A>(kCausalTssaMinEnergy);
+  A share = 0;
+#pragma omp simd reduction(+ : share)
+  for (int64_t i = 0; i < d; ++i) {
+    const A value = static_cast<A>(w[i]);
+    const A square = value * value;
+    const A before = energy[i];
+    const A sum = before + square;
+    energy[i] = sum;
+    const bool live = sum >= kMin;
+    const A inverse = 1 / (live ? sum : kMin);
+    const A fraction = square * inverse;
+    share += fraction;
+    const A own = (live ? before * inverse : A{1}) * inverse;
+    const A x = live ? du * fraction * inverse : A{0};
+    partial[i] += 2 * value * (membership * later[i] + du * own);
+    later[i] = x;
+    sums[i] += x;
+  }
+  return share;
+}
+
+// R3, tokens from the last: dw (+)= partial − 2 w RX, then RX += x. `partial` may be `dw` itself.
+template <class T, class A>
+inline void WriteGradient(int64_t width, bool add, const T* __restrict w, const A* __restrict x,
+                          A* __restrict later, const A* partial, T* dw) {
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) {
+    const A value = partial[i] - 2 * static_cast<A>(w[i]) * later[i];
+    later[i] += x[i];
+    dw[i] = static_cast<T>(add ? value + static_cast<A>(dw[i]) : value);
+  }
+}
+
+template <class T>
+class CausalBackward {
+ public:
+  using A = Accumulate<T>;
+
+  CausalBackward(const TssaInputs& in, const TssaSaved& saved, const Tensor& dy,
+                 const TssaGradients& gradients)
+      : dims_(in.dims),
+        chunks_(ChunkCount(in.dims)),
+        waves_(in.dims, /*whole_sequences=*/false),
+        gradients_(gradients),
+        w_(in.w.data<T>()),
+        temp_(in.temp.data<A>()),
+        bias_(in.denom_bias.data<A>()),
+        block_(in.denom_bias.shape()[1]),
+        memberships_(saved.memberships.data<A>()),
+        energy_(saved.energy.data<A>()),
+        weighted_(saved.weighted_energy.data<A>()),
+        mass_(saved.mass.data<A>()),
+        dy_(dy.data<T>()) {
+    const int64_t width = dims_.width(), heads = dims_.heads, slots = waves_.slots();
+    channel_sums_ = Allocate({dims_.batch, chunks_, width});
+    head_sums_ = Allocate({dims_.batch, chunks_, heads});
+    temp_sums_ = Allocate({dims_.batch, chunks_, heads});
+    logit_gradients_ = Allocate({dims_.batch, dims_.tokens, heads});
+    later_ = Allocate({slots, kChunkTokens, width});
+    own_ = Allocate({slots, 2, heads, kChunkTokens});
+    if (in.mask.defined()) {
+      mask_ = in.mask.data<A>();
+    } else {
+      ones_.assign(static_cast<size_t>(width), A{1});
+    }
+    if (gradients.w.out != nullptr) dw_ = gradients.w.out->mutable_data<T>();
+    if constexpr (std::is_same_v<T, A>) gather_in_place_ = dw_ != nullptr && !gradients.w.add;
+    if (!gather_in_place_) partial_ = Allocate({slots, kChunkTokens, width});
+  }
+
+  void Run() {
+    const int64_t width = dims_.width(), heads = dims_.heads;
+    double *carry_z = Zeros(width), *carry_p = Zeros(heads), *carry_x = Zeros(width);
+    waves_.ForEach(Direction::kReverse, [&](const Wave& wave) {
+      waves_.Run(wave, [&](const Chunk& chunk) { FindOwn(chunk); });
+      ScanChunkSums(dims_, wave, Direction::kReverse, width, channel_sums_, carry_z);
+      ScanChunkSums(dims_, wave, Direction::kReverse, heads, head_sums_, carry_p);
+      waves_.Run(wave, [&](const Chunk& chunk) { FindLogits(chunk); });
+      if (dw_ == nullptr) return;
+      ScanChunkSums(dims_, wave, Direction::kReverse, width, channel_sums_, carry_x);
+      waves_.Run(wave, [&](const Chunk& chunk) { Write(chunk); });
+    });
+    if (gradients_.temp.out != nullptr) {
+      SumTemperatureGradient(temp_sums_, dims_.batch * chunks_, heads, gradients_.temp);
+    }
+    if (gradients_.denom_bias.out != nullptr) WriteBiasGradient();
+  }
+
+ private:
+  A* Allocate(Shape shape) {
+    memory_.push_back(Tensor::Empty(shape, kDTypeOf<A>));
+    return memory_.back().template mutable_data<A>();
+  }
+  double* Zeros(int64_t width) {
+    memory_.push_back(Tensor::Zeros({dims_.batch, width}, DType::kFloat64));
+    return memory_.back().template mutable_data<double>();
+  }
+
+  int64_t Row(const Chunk& chunk, int64_t t) const {
+    return dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
+  }
+  A* Later(const Chunk& chunk, int64_t t) {
+    return later_ + (chunk.slot * kChunkTokens + t) * dims_.width();
+  }
+  A* Partial(const Chunk& chunk, int64_t t) {
+    if constexpr (std::is_same_v<T, A>) {
+      if (gather_in_place_) return dw_ + Row(chunk, t);
+    }
+    return partial_ + (chunk.slot * kChunkTokens + t) * dims_.width();
+  }
+  // Tiles of −Σ g (m G w) and of p.
+  A* OwnMembership(const Chunk& chunk) {
+    return own_ + chunk.slot * 2 * dims_.heads * kChunkTokens;
+  }
+  A* OwnMass(const Chunk& chunk) { return OwnMembership(chunk) + dims_.heads * kChunkTokens; }
+
+  void FindOwn(const Chunk& chunk) {  // R1
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    A* weighted = Scratch<A>(width + heads);
+    A* mass = weighted + width;
+    std::copy_n(weighted_ + chunk.index * width, width, weighted);
+    std::copy_n(mass_ + chunk.index * heads, heads, mass);
+    A *to_membership = OwnMembership(chunk), *to_mass = OwnMass(chunk);
+    std::fill_n(to_membership, 2 * heads * kChunkTokens, A{0});
+    A *sums = channel_sums_ + chunk.index * width, *mass_sums = head_sums_ + chunk.index * heads;
+    std::fill_n(sums, width, A{0});
+    std::fill_n(mass_sums, heads, A{0});
+    for (int64_t t = 0; t < chunk.tokens; ++t) {
+      const int64_t row = Row(chunk, t);
+      const A* membership = memberships_ + dims_.MembershipOffset(chunk.sequence, chunk.begin + t);
+      const A* mask = mask_ != nullptr ? mask_ + row : ones_.data();
+      A *z = Later(chunk, t), *partial = Partial(chunk, t);
+      for (int64_t h = 0; h < heads; ++h) {
+        const int64_t c = h * d;
+        mass[h] += membership[h];
+        const A n = mass[h] + static_cast<A>(kTssaMassEpsilon);
+        const OwnSums<A> own = OwnGradients(d, membership[h], n, w_ + row + c, dy_ + row + c,
+                                            mask + c, weighted + c, z + c, partial + c, sums + c);
+        to_membership[h * kChunkTokens + t] = -own.membership;
+        to_mass[h * kChunkTokens + t] = -own.mass / n;
+        mass_sums[h] -= own.mass / n;
+      }
+    }
+  }
+
+  void FindLogits(const Chunk& chunk) {  // R2
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    A* later = Scratch<A>(width + heads * kChunkTokens);
+    std::copy_n(channel_sums_ + chunk.index * width, width, later);
+    A *tile = OwnMembership(chunk), *later_mass = OwnMass(chunk);
+    for (int64_t h = 0; h < heads; ++h) {
+      A total = head_sums_[chunk.index * heads + h];
+      for (int64_t t = chunk.tokens - 1; t >= 0; --t) {
+        tile[h * kChunkTokens + t] += total += later_mass[h * kChunkTokens + t];
+      }
+    }
+    for (int64_t t = chunk.tokens - 1; t >= 0; --t) {
+      const T* w = w_ + Row(chunk, t);
+      A* z = Later(chunk, t);
+      for (int64_t h = 0; h < heads; ++h) {
+        tile[h * kChunkTokens + t] += AddLater(d, w + h * d, z + h * d, later + h * d);
+      }
+    }
+    A* membership = later + width;
+    const int64_t at = dims_.MembershipOffset(chunk.sequence, chunk.begin);
+    LoadTile(memberships_ + at, chunk.tokens, heads, membership);
+    SoftmaxOverHeadsBackward(heads, membership, tile);
+    StoreTile(tile, chunk.tokens, heads, logit_gradients_ + at);
+    FindShares(chunk, membership, tile, /*energy=*/later);
+  }
+
+  // The second half of R2, from the gradients of the logits on.
+  void FindShares(const Chunk& chunk, const A* membership, const A* logit_gradient, A* energy) {
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    std::copy_n(energy_ + chunk.index * width, width, energy);
+    A *sums = channel_sums_ + chunk.index * width, *temp_sums = temp_sums_ + chunk.index * heads;
+    std::fill_n(sums, width, A{0});
+    std::fill_n(temp_sums, heads, A{0});
+    for (int64_t t = 0; t < chunk.tokens; ++t) {
+      const T* w = w_ + Row(chunk, t);
+      A *later = Later(chunk, t), *partial = Partial(chunk, t);
+      for (int64_t h = 0; h < heads; ++h) {
+        const int64_t c = h * d;
+        const A da = logit_gradient[h * kChunkTokens + t];
+        const A share = ShareGradients(d, membership[h * kChunkTokens + t], temp_[h] * da, w + c,
+                                       energy + c, later + c, partial + c, sums + c);
+        const A bias = bias_[h * block_ + chunk.begin + t];
+        temp_sums[h] += da * (share + static_cast<A>(d) * bias);
+      }
+    }
+  }
+
+  void Write(const Chunk& chunk) {  // R3
+    const int64_t width = dims_.width();
+    A* later = Scratch<A>(width);
+    std::copy_n(channel_sums_ + chunk.index * width, width, later);
+    for (int64_t t = chunk.tokens - 1; t >= 0; --t) {
+      const int64_t row = Row(chunk, t);
+      WriteGradient(width, gradients_.w.add, w_ + row, Later(chunk, t), later, Partial(chunk, t),
+                    dw_ + row);
+    }
+  }
+
+  // dbias[h,t] = d · temp_h · Σ_b da[b,t,h].
+  void WriteBiasGradient() {
+    const GradientOut& to = gradients_.denom_bias;
+    A* out = to.out->template mutable_data<A>();
+    const int64_t heads = dims_.heads;
+    ParallelFor(block_, RowGrain(heads * dims_.batch), [&](int64_t first, int64_t last) {
+      for (int64_t t = first; t < last; ++t) {
+        for (int64_t h = 0; h < heads; ++h) {
+          A sum = 0;
+          for (int64_t b = 0; t < dims_.tokens && b < dims_.batch; ++b) {
+            sum += logit_gradients_[dims_.MembershipOffset(b, t, h)];
+          }
+          sum *= static_cast<A>(dims_.head_dim) * temp_[h];
+          A& entry = out[h * block_ + t];
+          entry = to.add ? entry + sum : sum;
+        }
+      }
+    });
+  }
+
+  TssaDims dims_;
+  int64_t chunks_;
+  Waves waves_;
+  TssaGradients gradients_;
+  const T* w_;
+  const A* temp_;
+  const A* bias_;
+  int64_t block_;
+  const A* memberships_;
+  const A* energy_;  // sums before each chunk, as the forward left them
+  const A* weighted_;
+  const A* mass_;
+  const T* dy_;
+  const A* mask_ = nullptr;
+  std::vector<A> ones_;
+  T* dw_ = nullptr;
+  bool gather_in_place_ = false;  // dw itself holds what partial_ would
+
+  std::vector<Tensor> memory_;
+  A* channel_sums_;     // per chunk: of z, then sums of z over later chunks; the same for x
+  A* head_sums_;        // of p likewise
+  A* temp_sums_;        // per chunk: Σ da u
+  A* logit_gradients_;  // da [B, T, H]
+  A* later_;            // per wave: z, then RM, then x
+  A* partial_ = nullptr;
+  A* own_;
+};
+
+}  // namespace
+
+void CausalTssaBackward(const TssaInputs& in, const TssaSaved& saved, const Tensor& dy,
+                        const TssaGradients& gradients) {
+  VisitFloat(in.w.dtype(),
+             [&](auto zero) { CausalBackward<decltype(zero)>(in, saved, dy, gradients).Run(); });
+}
+
+}  // namespace tost::ops::cpu
