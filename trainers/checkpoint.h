@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "autograd/parameter.h"
+#include "trainers/checkpoint_folder.h"
 #include "trainers/safetensors.h"
 
 namespace tost::train {
@@ -63,24 +63,13 @@ class Checkpoint {
   Checkpoint(SafetensorsFile file, std::string prefix);
   // The file's tensor for a name of ours.
   const TensorEntry* Find(absl::string_view kind, absl::string_view name) const;
+  // An error when the file's head and embedding, both present, differ.
+  absl::Status CheckTie() const;
 
   SafetensorsFile file_;
   std::string prefix_;  // that every weight's name begins with
   bool has_moments_ = false;
 };
-
-// "checkpoint_0001000.safetensors".
-std::string CheckpointName(int64_t update);
-
-// Paths of the checkpoints in a folder, by ascending update. An absent folder has none.
-std::vector<std::string> ListCheckpoints(const std::string& folder);
-
-// The newest that opens; damaged ones are warned about and passed over. An error when there is
-// none.
-absl::StatusOr<std::string> NewestCheckpoint(const std::string& folder);
-
-// Removes all but the newest `keep` (0: all stay) and the temporary files of interrupted saves.
-absl::Status PruneCheckpoints(const std::string& folder, int keep);
 
 }  // namespace tost::train
 

@@ -21,7 +21,9 @@ class RunFolder {
   static absl::StatusOr<RunFolder> Open(const std::string& path, RunMode mode);
 
   const std::string& path() const { return path_; }
-  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string checkpoints() const { return CheckpointsIn(path_); }
+  // Where the run at `path` keeps its checkpoints; touches no file.
+  static std::string CheckpointsIn(const std::string& path) { return path + "/checkpoints"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string config() const { return path_ + "/config.toml"; }
 

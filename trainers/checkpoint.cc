@@ -1,0 +1,300 @@
+#include "trainers/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "autograd/base/errors.h"
+#include "autograd/base/log.h"
+
+namespace tost::train {
+namespace {
+
+constexpr char kFormat[] = "tost checkpoint";
+constexpr int kVersion = 1;
+constexpr char kHead[] = "lm_head.weight";
+constexpr char kEmbedding[] = "transformer.wte.weight";
+constexpr char kExtra[] = "x.";  // before the keys of CheckpointState::extra
+
+// Tensors of a checkpoint that are no weights.
+bool IsMoment(absl::string_view name) {
+  return absl::StartsWith(name, "m.") || absl::StartsWith(name, "v.");
+}
+
+std::map<std::string, std::string> MetadataOf(const ParameterSet& params,
+                                              const CheckpointState& state) {
+  std::map<std::string, std::string> metadata = {{"format", kFormat},
+                                                 {"version", absl::StrCat(kVersion)},
+                                                 {"update", absl::StrCat(state.update)},
+                                                 {"seed", absl::StrCat(state.seed)},
+                                                 {"tokens", absl::StrCat(state.tokens)},
+                                                 {"config", state.config},
+                                                 {"vocabulary", state.vocabulary}};
+  for (const auto& [key, value] : state.extra) metadata[kExtra + key] = value;
+  bool head = false;
+  bool embedding = false;
+  for (const Parameter& parameter : params.parameters()) {
+    head = head || parameter.name() == kHead;
+    embedding = embedding || parameter.name() == kEmbedding;
+  }
+  if (embedding && !head) metadata["tied"] = absl::StrCat(kHead, "=", kEmbedding);
+  return metadata;
+}
+
+// Visits every parameter's slice of one flat tensor per bucket, in the order of the file.
+absl::Status ForEachSlice(
+    const ParameterSet& params, absl::FunctionRef<const Tensor&(size_t bucket)> flat,
+    absl::FunctionRef<absl::Status(const Parameter&, const Tensor& slice)> visit) {
+  for (size_t b = 0; b < params.buckets().size(); ++b) {
+    const Bucket& bucket = params.buckets()[b];
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const Parameter& parameter = *bucket.parameters[i];
+      TOST_RETURN_IF_ERROR(visit(parameter, flat(b).View(bucket.offsets[i], parameter.shape())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The kinds of tensors in a checkpoint: prefix of the names, and a flat tensor per bucket.
+struct Kind {
+  const char* prefix;
+  std::vector<Tensor> flat;
+};
+
+std::vector<Kind> KindsOf(const ParameterSet& params, const Moments* moments) {
+  std::vector<Kind> kinds(1, {"", {}});
+  for (const Bucket& bucket : params.buckets()) kinds[0].flat.push_back(bucket.values);
+  if (moments != nullptr) {
+    kinds.push_back({"m.", moments->first});
+    kinds.push_back({"v.", moments->second});
+  }
+  for (const Kind& kind : kinds) {
+    TOST_CHECK(kind.flat.size() == params.buckets().size())
+        << kind.flat.size() << " moments for " << params.buckets().size() << " buckets";
+  }
+  return kinds;
+}
+
+absl::Status ForEachTensor(
+    const ParameterSet& params, const std::vector<Kind>& kinds,
+    absl::FunctionRef<absl::Status(const std::string& name, const Tensor& values)> visit) {
+  for (const Kind& kind : kinds) {
+    TOST_RETURN_IF_ERROR(ForEachSlice(
+        params, [&](size_t b) -> const Tensor& { return kind.flat[b]; },
+        [&](const Parameter& parameter, const Tensor& slice) {
+          return visit(absl::StrCat(kind.prefix, parameter.name()), slice);
+        }));
+  }
+  return absl::OkStatus();
+}
+
+bool SameShape(const TensorEntry& entry, const Shape& shape) {
+  return std::ranges::equal(entry.shape, shape.extents());
+}
+
+// The prefix, of those that wrappers put before every name, that all weights of a file share.
+std::string WrapperPrefix(const SafetensorsFile& file) {
+  std::string prefix;
+  while (true) {
+    std::string longer;
+    for (const char* wrapper : {"_orig_mod.", "module."}) {
+      const std::string candidate = prefix + wrapper;
+      const bool shared = std::ranges::all_of(file.tensors(), [&](const TensorEntry& entry) {
+        return IsMoment(entry.name) || absl::StartsWith(entry.name, candidate);
+      });
+      if (shared) longer = candidate;
+    }
+    if (longer.empty() || file.tensors().empty()) return prefix;
+    prefix = longer;
+  }
+}
+
+// Faults of a file's names and shapes, gathered so that one message shows them all.
+struct Faults {
+  std::vector<std::string> missing;
+  std::vector<std::string> unexpected;
+  std::vector<std::string> shapes;
+
+  absl::Status ToStatus(const std::string& path) const {
+    std::vector<std::string> parts;
+    const auto add = [&](absl::string_view what, const std::vector<std::string>& names) {
+      if (names.empty()) return;
+      parts.push_back(absl::StrCat(names.size(), " ", what, " (", absl::StrJoin(names, ", "), ")"));
+    };
+    add("missing", missing);
+    add("unexpected", unexpected);
+    add("wrongly shaped", shapes);
+    if (parts.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " does not fit this model: ", absl::StrJoin(parts, "; "),
+                     "; were the model's settings the same?"));
+  }
+};
+
+std::string ShapeFault(const TensorEntry& entry, const Parameter& parameter) {
+  return absl::StrCat(parameter.name(), " ", entry.ShapeString(), " in the file, ",
+                      parameter.shape().ToString(), " in the model");
+}
+
+// Reads an entry into a slice of a flat float32 tensor on its device.
+absl::Status ReadInto(const SafetensorsFile& file, const TensorEntry& entry, const Tensor& slice) {
+  TOST_ASSIGN_OR_RETURN(const std::vector<float> values, file.ReadFloats(entry));
+  Tensor target = slice;
+  RuntimeOf(target.device())
+      .CopyIn(target.mutable_raw(), values.data(), values.size() * sizeof(float));
+  return absl::OkStatus();
+}
+
+template <class Number>
+absl::Status ReadNumber(const SafetensorsFile& file, const char* key, Number& out) {
+  const auto found = file.metadata().find(key);
+  if (found != file.metadata().end() && absl::SimpleAtoi(found->second, &out)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      absl::StrCat(file.path(), ": its metadata gives no number for \"", key, "\""));
+}
+
+}  // namespace
+
+absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
+                            const Moments* moments, const CheckpointState& state) {
+  const std::vector<Kind> kinds = KindsOf(params, moments);
+  std::vector<TensorEntry> entries;
+  TOST_CHECK_OK(ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
+    entries.push_back(EntryFor(name, values));
+    return absl::OkStatus();
+  }));
+  TOST_ASSIGN_OR_RETURN(
+      SafetensorsWriter writer,
+      SafetensorsWriter::Create(path, std::move(entries), MetadataOf(params, state)));
+  TOST_RETURN_IF_ERROR(ForEachTensor(params, kinds, [&](const std::string&, const Tensor& values) {
+    return writer.Append(values);
+  }));
+  return writer.Commit();
+}
+
+Checkpoint::Checkpoint(SafetensorsFile file, std::string prefix)
+    : file_(std::move(file)), prefix_(std::move(prefix)) {
+  has_moments_ = std::ranges::any_of(file_.tensors(),
+                                     [](const TensorEntry& entry) { return IsMoment(entry.name); });
+}
+
+absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
+  TOST_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+  std::string prefix = WrapperPrefix(file);
+  return Checkpoint(std::move(file), std::move(prefix));
+}
+
+const TensorEntry* Checkpoint::Find(absl::string_view kind, absl::string_view name) const {
+  return file_.Find(absl::StrCat(kind, kind.empty() ? prefix_ : "", name));
+}
+
+absl::StatusOr<CheckpointState> Checkpoint::State() const {
+  const std::map<std::string, std::string>& metadata = file_.metadata();
+  const auto text = [&](const char* key) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string() : found->second;
+  };
+  if (text("format") != kFormat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_.path(),
+                     " holds weights only and no state of a run; import it, or name a checkpoint "
+                     "written by training"));
+  }
+  int version = 0;
+  TOST_RETURN_IF_ERROR(ReadNumber(file_, "version", version));
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat(file_.path(), " is a checkpoint of version ",
+                                                   version, "; this program reads version ",
+                                                   kVersion));
+  }
+  CheckpointState state{.config = text("config"), .vocabulary = text("vocabulary")};
+  TOST_RETURN_IF_ERROR(ReadNumber(file_, "update", state.update));
+  TOST_RETURN_IF_ERROR(ReadNumber(file_, "seed", state.seed));
+  TOST_RETURN_IF_ERROR(ReadNumber(file_, "tokens", state.tokens));
+  for (const auto& [key, value] : metadata) {
+    absl::string_view rest = key;
+    if (absl::ConsumePrefix(&rest, kExtra)) state.extra[std::string(rest)] = value;
+  }
+  return state;
+}
+
+absl::Status Checkpoint::CheckTie() const {
+  const TensorEntry* head = Find("", kHead);
+  const TensorEntry* embedding = Find("", kEmbedding);
+  const absl::Status differs = absl::InvalidArgumentError(
+      absl::StrCat(file_.path(), ": ", kHead, " differs from ", kEmbedding,
+                   ", to which this model ties it; use a model whose head is its own"));
+  if (embedding == nullptr) return absl::OkStatus();  // listed as missing
+  if (head->shape != embedding->shape) return differs;
+  TOST_ASSIGN_OR_RETURN(const std::vector<float> a, file_.ReadFloats(*head));
+  TOST_ASSIGN_OR_RETURN(const std::vector<float> b, file_.ReadFloats(*embedding));
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0 ? absl::OkStatus()
+                                                                        : differs;
+}
+
+absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
+  Faults faults;
+  std::set<std::string> expected;
+  for (const Parameter& parameter : params.parameters()) {
+    expected.insert(prefix_ + parameter.name());
+    const TensorEntry* entry = Find("", parameter.name());
+    if (entry == nullptr) {
+      faults.missing.push_back(parameter.name());
+    } else if (!SameShape(*entry, parameter.shape())) {
+      faults.shapes.push_back(ShapeFault(*entry, parameter));
+    }
+  }
+  const bool ties = params.Find(kEmbedding) != nullptr && params.Find(kHead) == nullptr;
+  const std::string head = prefix_ + kHead;
+  for (const TensorEntry& entry : file_.tensors()) {
+    const bool known = IsMoment(entry.name) || expected.contains(entry.name);
+    if (!known && !(ties && entry.name == head)) faults.unexpected.push_back(entry.name);
+  }
+  TOST_RETURN_IF_ERROR(faults.ToStatus(file_.path()));
+  if (ties && file_.Find(head) != nullptr) TOST_RETURN_IF_ERROR(CheckTie());
+  if (!prefix_.empty()) {
+    LogInfo(
+        absl::StrCat(file_.path(), ": took the prefix \"", prefix_, "\" off the tensors' names"));
+  }
+  TOST_RETURN_IF_ERROR(ForEachTensor(params, KindsOf(params, nullptr),
+                                     [&](const std::string& name, const Tensor& values) {
+                                       return ReadInto(file_, *Find("", name), values);
+                                     }));
+  params.RefreshComputeCopies();
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::LoadMoments(const ParameterSet& params, Moments& moments) const {
+  if (!has_moments_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_.path(), " holds no optimizer moments; a run cannot be resumed from it"));
+  }
+  Faults faults;
+  for (const Parameter& parameter : params.parameters()) {
+    for (const char* kind : {"m.", "v."}) {
+      const TensorEntry* entry = Find(kind, parameter.name());
+      if (entry == nullptr) {
+        faults.missing.push_back(absl::StrCat(kind, parameter.name()));
+      } else if (!SameShape(*entry, parameter.shape())) {
+        faults.shapes.push_back(absl::StrCat(kind, ShapeFault(*entry, parameter)));
+      }
+    }
+  }
+  TOST_RETURN_IF_ERROR(faults.ToStatus(file_.path()));
+  std::vector<Kind> kinds = KindsOf(params, &moments);
+  kinds.erase(kinds.begin());
+  return ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
+    return ReadInto(file_, *file_.Find(name), values);
+  });
+}
+
+}  // namespace tost::train
