@@ -1,4 +1,4 @@
-// Linear and LinearGelu: gradients, the formula in loops, dtypes, messages, independence of
+// Linear and LinearGelu: the formula in loops, dtypes, messages, independence of
 // threads.
 #include "ops/linear.h"
 
@@ -47,34 +47,6 @@ void ExpectNear(const std::vector<double>& actual, const std::vector<double>& ex
     ASSERT_NEAR(actual[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i])))
         << "element " << i;
   }
-}
-
-TEST(LinearGradcheck, WithBias) {
-  for (const Shape& x : {Shape{1, 1}, Shape{5}, Shape{2, 3, 7}, Shape{33, 17}}) {
-    const int64_t in = x[-1];
-    const GradcheckReport report =
-        Gradcheck([](const std::vector<Tensor>& t) { return Linear(t[0], t[1], t[2]); },
-                  {RandomTensor(x, 1), RandomTensor({11, in}, 2), RandomTensor({11}, 3)});
-    EXPECT_TRUE(report.passed()) << x << "\n" << report.Table();
-  }
-}
-
-TEST(LinearGradcheck, WithoutBias) {
-  const GradcheckReport report =
-      Gradcheck([](const std::vector<Tensor>& t) { return Linear(t[0], t[1]); },
-                {RandomTensor({2, 3, 5}, 1), RandomTensor({1, 5}, 2)});
-  EXPECT_TRUE(report.passed()) << report.Table();
-}
-
-TEST(LinearGradcheck, Gelu) {
-  const GradcheckReport with_bias =
-      Gradcheck([](const std::vector<Tensor>& t) { return LinearGelu(t[0], t[1], t[2]); },
-                {RandomTensor({3, 5}, 1, -3, 3), RandomTensor({7, 5}, 2), RandomTensor({7}, 3)});
-  EXPECT_TRUE(with_bias.passed()) << with_bias.Table();
-  const GradcheckReport without =
-      Gradcheck([](const std::vector<Tensor>& t) { return LinearGelu(t[0], t[1]); },
-                {RandomTensor({1, 1, 4}, 1, -3, 3), RandomTensor({3, 4}, 2)});
-  EXPECT_TRUE(without.passed()) << without.Table();
 }
 
 TEST(Linear, EqualsLoops) {
