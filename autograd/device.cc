@@ -27,18 +27,15 @@ class CpuRuntime final : public DeviceRuntime {
   void* Allocate(size_t bytes) override {
     const size_t size = SizeClass(bytes);
     const std::lock_guard lock(mutex_);
+    void* block = TakeReleased(size);
+    if (block == nullptr) {
+      ++memory_.system_allocations;
+      block = std::aligned_alloc(kAlignment, size);
+      TOST_CHECK(block != nullptr) << "out of memory: the system refused " << size << " bytes with "
+                                   << memory_.live_bytes << " bytes in use";
+    }
     memory_.live_bytes += static_cast<int64_t>(size);
     memory_.peak_bytes = std::max(memory_.peak_bytes, memory_.live_bytes);
-    std::vector<void*>& blocks = free_[size];
-    if (!blocks.empty()) {
-      void* block = blocks.back();
-      blocks.pop_back();
-      return block;
-    }
-    ++memory_.system_allocations;
-    void* block = std::aligned_alloc(kAlignment, size);
-    TOST_CHECK(block != nullptr) << "out of memory: the system refused " << size << " bytes with "
-                                 << memory_.live_bytes << " bytes in use";
     return block;
   }
 
@@ -73,6 +70,15 @@ class CpuRuntime final : public DeviceRuntime {
     if (bytes <= kSmallest) return kSmallest;
     const size_t step = std::bit_floor(bytes - 1) / 8;
     return (bytes + step - 1) / step * step;
+  }
+
+  // A released block of this size class, or null. The mutex is held.
+  void* TakeReleased(size_t size) {
+    std::vector<void*>& blocks = free_[size];
+    if (blocks.empty()) return nullptr;
+    void* block = blocks.back();
+    blocks.pop_back();
+    return block;
   }
 
   mutable std::mutex mutex_;
