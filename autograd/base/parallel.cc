@@ -27,11 +27,11 @@ void ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, i
 #ifdef _OPENMP
 int ThreadCount() { return omp_get_max_threads(); }
 void SetThreadCount(int threads) { omp_set_num_threads(threads); }
-const char* ThreadPoolName() { return "OpenMP"; }
+bool HasThreadPool() { return true; }
 #else
 int ThreadCount() { return 1; }
 void SetThreadCount(int) {}
-const char* ThreadPoolName() { return "none"; }
+bool HasThreadPool() { return false; }
 #endif
 
 }  // namespace tost

@@ -17,8 +17,8 @@ void ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, i
 // Threads that ParallelFor may use. 1 in a build without OpenMP.
 int ThreadCount();
 void SetThreadCount(int threads);
-// "OpenMP", or "none" in a build without it.
-const char* ThreadPoolName();
+// Whether this build has OpenMP.
+bool HasThreadPool();
 
 // The range length that gives each task about 16,384 elements, for rows of `row_elements` each:
 // long enough to hide the cost of a task, short enough to spread over many cores.

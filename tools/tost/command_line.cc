@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "autograd/base/errors.h"
 
 namespace tost {
 namespace {
@@ -121,9 +122,10 @@ absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, in
   const CLI::App* command = &app;
   size_t begin = 0;
   while (begin < arguments.size()) {
-    const CLI::App* next = command->get_subcommand_no_throw(arguments[begin]);
-    if (next == nullptr) break;
-    command = next;
+    const std::vector<const CLI::App*> named = command->get_subcommands(
+        [&](const CLI::App* candidate) { return candidate->check_name(arguments[begin]); });
+    if (named.empty()) break;
+    command = named[0];
     ++begin;
   }
   std::vector<std::string> settings;

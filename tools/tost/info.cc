@@ -23,8 +23,9 @@ absl::Status PrintInfo() {
   std::printf("tost       %s\n", TOST_VERSION);
   std::printf("compiler   %s, %s\n", TOST_COMPILER, TOST_BUILD_TYPE);
   std::printf("vectors    %s (-march=%s)\n", VectorInstructions(), TOST_MARCH);
-  std::printf("threads    %d, thread pool: %s%s\n", ThreadCount(), ThreadPoolName(),
-              ThreadCount() == 1 ? " (everything runs on one thread)" : "");
+  std::printf("threads    %d\n", ThreadCount());
+  std::printf("OpenMP     %s\n",
+              HasThreadPool() ? "found" : "absent: everything runs on one thread");
   std::printf("GEMM       %s\n", ops::cpu::GemmLibrary().c_str());
   std::printf("CUDA       absent: the CPU is the only device of this version\n");
   std::printf("MPI        absent: one process\n");

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "autograd/base/errors.h"
 #include "data/prepare_characters.h"
 #include "tools/tost/command_line.h"
 #include "trainers/progress.h"
