@@ -9,32 +9,29 @@ namespace tost::ops::cpu {
 namespace {
 
 // energy += w²; returns the head's Σ w² / max(energy, 1e-12).
-template <class T, class A>
-inline A AddEnergyAndShare(int64_t d, const T* __restrict w, A* __restrict energy) {
+template <class A>
+inline A AddEnergyAndShare(int64_t d, const A* w_row, A* energy_row) {
   constexpr A kMin = static_cast<A>(kCausalTssaMinEnergy);
-  A share = 0;
-#pragma omp simd reduction(+ : share)
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    const A square = value * value;
-    const A sum = energy[i] + square;
-    energy[i] = sum;
-    share += square / (sum > kMin ? sum : kMin);
-  }
-  return share;
+  Lanes<A> share = {};
+  ForLanes<A>(d, [&](auto place) {
+    const Lanes<A> w = place.Load(w_row);
+    const Lanes<A> energy = place.Load(energy_row) + w * w;
+    place.Store(energy_row, energy);
+    share += w * w / (energy > kMin ? energy : Lanes<A>{} + kMin);
+  });
+  return SumLanes(share);
 }
 
 // weighted += Π w²; y = −w Π m / (1 + weighted / mass), with one division per channel.
-template <class T, class A>
-inline void AddWeightedAndWrite(int64_t d, A membership, A mass, const T* __restrict w,
-                                const A* __restrict mask, A* __restrict weighted, T* __restrict y) {
+template <class A>
+inline void AddWeightedAndWrite(int64_t d, A membership, A mass, const A* __restrict w,
+                                const A* __restrict mask, A* __restrict weighted, A* __restrict y) {
   const A scale = -membership * mass;
 #pragma omp simd
   for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    const A sum = weighted[i] + membership * (value * value);
+    const A sum = weighted[i] + membership * (w[i] * w[i]);
     weighted[i] = sum;
-    y[i] = static_cast<T>(value * scale * mask[i] / (mass + sum));
+    y[i] = w[i] * scale * mask[i] / (mass + sum);
   }
 }
 
@@ -83,21 +80,22 @@ class CausalForward {
  private:
   void SumEnergy(const Chunk& chunk) {
     const int64_t width = dims_.width();
-    A* __restrict sums = energy_ + chunk.index * width;
+    A* buffer = Scratch<A>(width);
+    A* sums = energy_ + chunk.index * width;
     std::fill_n(sums, width, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      AddSquares(width, A{1}, w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t), sums);
+      AddSquares(width, A{1}, ReadRow(Token(chunk, t), width, buffer), sums);
     }
   }
 
   void FindMemberships(const Chunk& chunk) {
     const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
-    A* energy = Scratch<A>(width + heads * kChunkTokens);
-    A* tile = energy + width;
+    A* energy = Scratch<A>(2 * width + heads * kChunkTokens);
+    A *buffer = energy + width, *tile = buffer + width;
     std::copy_n(energy_ + chunk.index * width, width, energy);
     std::fill_n(tile, heads * kChunkTokens, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      const T* w = w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
+      const A* w = ReadRow(Token(chunk, t), width, buffer);
       for (int64_t h = 0; h < heads; ++h) {
         const A share = AddEnergyAndShare(d, w + h * d, energy + h * d);
         // The bias is added to each of the head's d channels, hence the factor.
@@ -108,17 +106,16 @@ class CausalForward {
     SoftmaxOverHeads(heads, tile);
     StoreTile(tile, chunk.tokens, heads,
               memberships_ + dims_.MembershipOffset(chunk.sequence, chunk.begin));
-    SumWeighted(chunk, tile);
+    SumWeighted(chunk, tile, buffer);
   }
 
-  void SumWeighted(const Chunk& chunk, const A* tile) {
-    const int64_t heads = dims_.heads, d = dims_.head_dim;
-    A* weighted = weighted_ + chunk.index * dims_.width();
-    A* mass = mass_ + chunk.index * heads;
-    std::fill_n(weighted, dims_.width(), A{0});
+  void SumWeighted(const Chunk& chunk, const A* tile, A* buffer) {
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    A *weighted = weighted_ + chunk.index * width, *mass = mass_ + chunk.index * heads;
+    std::fill_n(weighted, width, A{0});
     std::fill_n(mass, heads, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      const T* w = w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
+      const A* w = ReadRow(Token(chunk, t), width, buffer);
       for (int64_t h = 0; h < heads; ++h) {
         const A membership = tile[h * kChunkTokens + t];
         mass[h] += membership;
@@ -129,20 +126,27 @@ class CausalForward {
 
   void Write(const Chunk& chunk) {
     const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
-    A* weighted = Scratch<A>(width + heads);
-    A* mass = weighted + width;
+    A* weighted = Scratch<A>(3 * width + heads);
+    A *w_buffer = weighted + width, *y_buffer = w_buffer + width, *mass = y_buffer + width;
     std::copy_n(weighted_ + chunk.index * width, width, weighted);
     std::copy_n(mass_ + chunk.index * heads, heads, mass);
     for (int64_t t = 0; t < chunk.tokens; ++t) {
       const int64_t row = dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
       const A* membership = memberships_ + dims_.MembershipOffset(chunk.sequence, chunk.begin + t);
       const A* mask = mask_ != nullptr ? mask_ + row : ones_.data();
+      const A* w = ReadRow(w_ + row, width, w_buffer);
+      A* y = RowToWrite(y_ + row, /*add=*/false, y_buffer);
       for (int64_t h = 0; h < heads; ++h) {
         mass[h] += membership[h];
-        AddWeightedAndWrite(d, membership[h], mass[h] + static_cast<A>(kTssaMassEpsilon),
-                            w_ + row + h * d, mask + h * d, weighted + h * d, y_ + row + h * d);
+        AddWeightedAndWrite(d, membership[h], mass[h] + static_cast<A>(kTssaMassEpsilon), w + h * d,
+                            mask + h * d, weighted + h * d, y + h * d);
       }
+      FinishRow(y, width, /*add=*/false, y_ + row);
     }
+  }
+
+  const T* Token(const Chunk& chunk, int64_t t) const {
+    return w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
   }
 
   TssaDims dims_;
@@ -188,22 +192,25 @@ void Step(const TssaInputs& in, CausalTssaState& state, Tensor& y) {
   const TssaDims& dims = in.dims;
   const int64_t heads = dims.heads, d = dims.head_dim, width = dims.width();
   const int64_t block = in.denom_bias.shape()[1];
-  const T* w = in.w.data<T>();
   const A* temp = in.temp.data<A>();
   const A* bias = in.denom_bias.data<A>() + in.position;
   A* energy = state.energy.mutable_data<A>();
   A* weighted = state.weighted_energy.mutable_data<A>();
   A* mass = state.membership.mutable_data<A>();
-  T* out = y.mutable_data<T>();
+  const T* w_rows = in.w.data<T>();
+  T* y_rows = y.mutable_data<T>();
   ParallelFor(dims.batch, RowGrain(width), [&](int64_t first, int64_t last) {
-    A* tile = Scratch<A>(heads * kChunkTokens + width);
+    A* tile = Scratch<A>(heads * kChunkTokens + 3 * width);
     A* ones = tile + heads * kChunkTokens;
+    A *w_buffer = ones + width, *y_buffer = w_buffer + width;
     std::fill_n(ones, width, A{1});
     for (int64_t b = first; b < last; ++b) {
       const int64_t row = b * width;
+      const A* w = ReadRow(w_rows + row, width, w_buffer);
+      A* out = RowToWrite(y_rows + row, /*add=*/false, y_buffer);
       std::fill_n(tile, heads * kChunkTokens, A{0});
       for (int64_t h = 0; h < heads; ++h) {
-        const A share = AddEnergyAndShare(d, w + row + h * d, energy + row + h * d);
+        const A share = AddEnergyAndShare(d, w + h * d, energy + row + h * d);
         tile[h * kChunkTokens] = temp[h] * (share + static_cast<A>(d) * bias[h * block]);
       }
       SoftmaxOverHeads(heads, tile);
@@ -211,9 +218,10 @@ void Step(const TssaInputs& in, CausalTssaState& state, Tensor& y) {
         const A membership = tile[h * kChunkTokens];
         A& sum = mass[b * heads + h];
         sum += membership;
-        AddWeightedAndWrite(d, membership, sum + static_cast<A>(kTssaMassEpsilon), w + row + h * d,
-                            ones + h * d, weighted + row + h * d, out + row + h * d);
+        AddWeightedAndWrite(d, membership, sum + static_cast<A>(kTssaMassEpsilon), w + h * d,
+                            ones + h * d, weighted + row + h * d, out + h * d);
       }
+      FinishRow(out, width, /*add=*/false, y_rows + row);
     }
   });
 }

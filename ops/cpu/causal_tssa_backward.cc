@@ -30,82 +30,74 @@ struct OwnSums {
 };
 
 // R1, one head of one token: weighted += Π w², then z and −G Π g m.
-template <class T, class A>
-inline OwnSums<A> OwnGradients(int64_t d, A membership, A mass, const T* __restrict w,
-                               const T* __restrict dy, const A* __restrict mask,
-                               A* __restrict weighted, A* __restrict z, A* __restrict partial,
-                               A* __restrict sums) {
-  A to_membership = 0, to_mass = 0;
-#pragma omp simd reduction(+ : to_membership, to_mass)
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    const A sum = weighted[i] + membership * (value * value);
-    weighted[i] = sum;
-    const A r = 1 / (mass + sum);
-    const A g = mass * r;
-    const A gradient = g * mask[i] * static_cast<A>(dy[i]);
-    const A own = gradient * value;
-    const A through = membership * own * r;
-    z[i] = through;
-    sums[i] += through;
-    partial[i] = -membership * gradient;
+template <class A>
+inline OwnSums<A> OwnGradients(int64_t d, A membership, A mass, const A* w_row, const A* dy_row,
+                               const A* mask_row, A* weighted_row, A* z_row, A* partial_row,
+                               A* sums_row) {
+  Lanes<A> to_membership = {}, to_mass = {};
+  ForLanes<A>(d, [&](auto place) {
+    const Lanes<A> w = place.Load(w_row);
+    const Lanes<A> weighted = place.Load(weighted_row) + membership * (w * w);
+    place.Store(weighted_row, weighted);
+    const Lanes<A> r = 1 / (mass + weighted);
+    const Lanes<A> gradient = mass * r * place.Load(mask_row) * place.Load(dy_row);
+    const Lanes<A> own = gradient * w;
+    const Lanes<A> z = membership * own * r;
+    place.Store(z_row, z);
+    place.Store(sums_row, place.Load(sums_row) + z);
+    place.Store(partial_row, -membership * gradient);
     to_membership += own;
-    to_mass += through * sum;
-  }
-  return {to_membership, to_mass};
+    to_mass += z * weighted;
+  });
+  return {SumLanes(to_membership), SumLanes(to_mass)};
 }
 
 // R2, tokens from the last: RM += z; z becomes RM; returns Σ w² RM.
-template <class T, class A>
-inline A AddLater(int64_t d, const T* __restrict w, A* __restrict z, A* __restrict later) {
-  A sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    const A total = later[i] + z[i];
-    later[i] = total;
-    z[i] = total;
-    sum += value * value * total;
-  }
-  return sum;
+template <class A>
+inline A AddLater(int64_t d, const A* w_row, A* z_row, A* later_row) {
+  Lanes<A> sum = {};
+  ForLanes<A>(d, [&](auto place) {
+    const Lanes<A> w = place.Load(w_row);
+    const Lanes<A> later = place.Load(later_row) + place.Load(z_row);
+    place.Store(later_row, later);
+    place.Store(z_row, later);
+    sum += w * w * later;
+  });
+  return SumLanes(sum);
 }
 
 // R2, tokens from the first: energy += w²; `later` holds RM and becomes x; partial gains
 // 2 w (Π RM + du own). Returns the head's Σ w²/D.
-template <class T, class A>
-inline A ShareGradients(int64_t d, A membership, A du, const T* __restrict w, A* __restrict energy,
-                        A* __restrict later, A* __restrict partial, A* __restrict sums) {
+template <class A>
+inline A ShareGradients(int64_t d, A membership, A du, const A* w_row, A* energy_row, A* later_row,
+                        A* partial_row, A* sums_row) {
   constexpr A kMin = static_cast<A>(kCausalTssaMinEnergy);
-  A share = 0;
-#pragma omp simd reduction(+ : share)
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    const A square = value * value;
-    const A before = energy[i];
-    const A sum = before + square;
-    energy[i] = sum;
-    const bool live = sum >= kMin;
-    const A inverse = 1 / (live ? sum : kMin);
-    const A fraction = square * inverse;
+  Lanes<A> share = {};
+  ForLanes<A>(d, [&](auto place) {
+    const Lanes<A> w = place.Load(w_row), before = place.Load(energy_row);
+    const Lanes<A> energy = before + w * w;
+    place.Store(energy_row, energy);
+    const Lanes<A> inverse = 1 / (energy >= kMin ? energy : Lanes<A>{} + kMin);
+    const Lanes<A> fraction = w * w * inverse;
     share += fraction;
-    const A own = (live ? before * inverse : A{1}) * inverse;
-    const A x = live ? du * fraction * inverse : A{0};
-    partial[i] += 2 * value * (membership * later[i] + du * own);
-    later[i] = x;
-    sums[i] += x;
-  }
-  return share;
+    const Lanes<A> own = (energy >= kMin ? before * inverse : Lanes<A>{} + 1) * inverse;
+    const Lanes<A> x = energy >= kMin ? du * fraction * inverse : Lanes<A>{};
+    place.Store(partial_row,
+                place.Load(partial_row) + 2 * w * (membership * place.Load(later_row) + du * own));
+    place.Store(later_row, x);
+    place.Store(sums_row, place.Load(sums_row) + x);
+  });
+  return SumLanes(share);
 }
 
-// R3, tokens from the last: dw (+)= partial − 2 w RX, then RX += x. `partial` may be `dw` itself.
-template <class T, class A>
-inline void WriteGradient(int64_t width, bool add, const T* __restrict w, const A* __restrict x,
-                          A* __restrict later, const A* partial, T* dw) {
+// R3, tokens from the last: partial −= 2 w RX, which completes it, then RX += x.
+template <class A>
+inline void AddEarlier(int64_t width, const A* __restrict w, const A* __restrict x,
+                       A* __restrict later, A* __restrict partial) {
 #pragma omp simd
   for (int64_t i = 0; i < width; ++i) {
-    const A value = partial[i] - 2 * static_cast<A>(w[i]) * later[i];
+    partial[i] -= 2 * w[i] * later[i];
     later[i] += x[i];
-    dw[i] = static_cast<T>(add ? value + static_cast<A>(dw[i]) : value);
   }
 }
 
@@ -142,8 +134,9 @@ class CausalBackward {
       ones_.assign(static_cast<size_t>(width), A{1});
     }
     if (gradients.w.out != nullptr) dw_ = gradients.w.out->mutable_data<T>();
-    if constexpr (std::is_same_v<T, A>) gather_in_place_ = dw_ != nullptr && !gradients.w.add;
-    if (!gather_in_place_) partial_ = Allocate({slots, kChunkTokens, width});
+    if (!std::is_same_v<T, A> || dw_ == nullptr || gradients.w.add) {
+      partial_ = Allocate({slots, kChunkTokens, width});
+    }
   }
 
   void Run() {
@@ -180,11 +173,11 @@ class CausalBackward {
   A* Later(const Chunk& chunk, int64_t t) {
     return later_ + (chunk.slot * kChunkTokens + t) * dims_.width();
   }
+  // Where the parts of a row of dw meet: in dw itself if they can.
   A* Partial(const Chunk& chunk, int64_t t) {
-    if constexpr (std::is_same_v<T, A>) {
-      if (gather_in_place_) return dw_ + Row(chunk, t);
-    }
-    return partial_ + (chunk.slot * kChunkTokens + t) * dims_.width();
+    A* scratch = partial_ + (chunk.slot * kChunkTokens + t) * dims_.width();
+    return partial_ != nullptr ? scratch
+                               : RowToWrite(dw_ + Row(chunk, t), gradients_.w.add, scratch);
   }
   // Tiles of −Σ g (m G w) and of p.
   A* OwnMembership(const Chunk& chunk) {
@@ -194,8 +187,8 @@ class CausalBackward {
 
   void FindOwn(const Chunk& chunk) {  // R1
     const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
-    A* weighted = Scratch<A>(width + heads);
-    A* mass = weighted + width;
+    A* weighted = Scratch<A>(3 * width + heads);
+    A *w_buffer = weighted + width, *dy_buffer = w_buffer + width, *mass = dy_buffer + width;
     std::copy_n(weighted_ + chunk.index * width, width, weighted);
     std::copy_n(mass_ + chunk.index * heads, heads, mass);
     A *to_membership = OwnMembership(chunk), *to_mass = OwnMass(chunk);
@@ -207,13 +200,15 @@ class CausalBackward {
       const int64_t row = Row(chunk, t);
       const A* membership = memberships_ + dims_.MembershipOffset(chunk.sequence, chunk.begin + t);
       const A* mask = mask_ != nullptr ? mask_ + row : ones_.data();
+      const A* w = ReadRow(w_ + row, width, w_buffer);
+      const A* dy = ReadRow(dy_ + row, width, dy_buffer);
       A *z = Later(chunk, t), *partial = Partial(chunk, t);
       for (int64_t h = 0; h < heads; ++h) {
         const int64_t c = h * d;
         mass[h] += membership[h];
         const A n = mass[h] + static_cast<A>(kTssaMassEpsilon);
-        const OwnSums<A> own = OwnGradients(d, membership[h], n, w_ + row + c, dy_ + row + c,
-                                            mask + c, weighted + c, z + c, partial + c, sums + c);
+        const OwnSums<A> own = OwnGradients(d, membership[h], n, w + c, dy + c, mask + c,
+                                            weighted + c, z + c, partial + c, sums + c);
         to_membership[h * kChunkTokens + t] = -own.membership;
         to_mass[h * kChunkTokens + t] = -own.mass / n;
         mass_sums[h] -= own.mass / n;
@@ -223,7 +218,8 @@ class CausalBackward {
 
   void FindLogits(const Chunk& chunk) {  // R2
     const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
-    A* later = Scratch<A>(width + heads * kChunkTokens);
+    A* later = Scratch<A>(2 * width + heads * kChunkTokens);
+    A *buffer = later + width, *membership = buffer + width;
     std::copy_n(channel_sums_ + chunk.index * width, width, later);
     A *tile = OwnMembership(chunk), *later_mass = OwnMass(chunk);
     for (int64_t h = 0; h < heads; ++h) {
@@ -233,29 +229,29 @@ class CausalBackward {
       }
     }
     for (int64_t t = chunk.tokens - 1; t >= 0; --t) {
-      const T* w = w_ + Row(chunk, t);
+      const A* w = ReadRow(w_ + Row(chunk, t), width, buffer);
       A* z = Later(chunk, t);
       for (int64_t h = 0; h < heads; ++h) {
         tile[h * kChunkTokens + t] += AddLater(d, w + h * d, z + h * d, later + h * d);
       }
     }
-    A* membership = later + width;
     const int64_t at = dims_.MembershipOffset(chunk.sequence, chunk.begin);
     LoadTile(memberships_ + at, chunk.tokens, heads, membership);
     SoftmaxOverHeadsBackward(heads, membership, tile);
     StoreTile(tile, chunk.tokens, heads, logit_gradients_ + at);
-    FindShares(chunk, membership, tile, /*energy=*/later);
+    FindShares(chunk, membership, tile, /*energy=*/later, buffer);
   }
 
   // The second half of R2, from the gradients of the logits on.
-  void FindShares(const Chunk& chunk, const A* membership, const A* logit_gradient, A* energy) {
+  void FindShares(const Chunk& chunk, const A* membership, const A* logit_gradient, A* energy,
+                  A* buffer) {
     const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
     std::copy_n(energy_ + chunk.index * width, width, energy);
     A *sums = channel_sums_ + chunk.index * width, *temp_sums = temp_sums_ + chunk.index * heads;
     std::fill_n(sums, width, A{0});
     std::fill_n(temp_sums, heads, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      const T* w = w_ + Row(chunk, t);
+      const A* w = ReadRow(w_ + Row(chunk, t), width, buffer);
       A *later = Later(chunk, t), *partial = Partial(chunk, t);
       for (int64_t h = 0; h < heads; ++h) {
         const int64_t c = h * d;
@@ -270,12 +266,13 @@ class CausalBackward {
 
   void Write(const Chunk& chunk) {  // R3
     const int64_t width = dims_.width();
-    A* later = Scratch<A>(width);
+    A *later = Scratch<A>(2 * width), *buffer = later + width;
     std::copy_n(channel_sums_ + chunk.index * width, width, later);
     for (int64_t t = chunk.tokens - 1; t >= 0; --t) {
       const int64_t row = Row(chunk, t);
-      WriteGradient(width, gradients_.w.add, w_ + row, Later(chunk, t), later, Partial(chunk, t),
-                    dw_ + row);
+      A* partial = Partial(chunk, t);
+      AddEarlier(width, ReadRow(w_ + row, width, buffer), Later(chunk, t), later, partial);
+      FinishRow(partial, width, gradients_.w.add, dw_ + row);
     }
   }
 
@@ -315,15 +312,14 @@ class CausalBackward {
   const A* mask_ = nullptr;
   std::vector<A> ones_;
   T* dw_ = nullptr;
-  bool gather_in_place_ = false;  // dw itself holds what partial_ would
 
   std::vector<Tensor> memory_;
-  A* channel_sums_;     // per chunk: of z, then sums of z over later chunks; the same for x
-  A* head_sums_;        // of p likewise
-  A* temp_sums_;        // per chunk: Σ da u
-  A* logit_gradients_;  // da [B, T, H]
-  A* later_;            // per wave: z, then RM, then x
-  A* partial_ = nullptr;
+  A* channel_sums_;       // per chunk: of z, then sums of z over later chunks; the same for x
+  A* head_sums_;          // of p likewise
+  A* temp_sums_;          // per chunk: Σ da u
+  A* logit_gradients_;    // da [B, T, H]
+  A* later_;              // per wave: z, then RM, then x
+  A* partial_ = nullptr;  // per wave: parts of dw, where dw itself cannot hold them
   A* own_;
 };
 

@@ -8,13 +8,11 @@ namespace tost::ops::cpu {
 namespace {
 
 // y = −w Π · attention.
-template <class T, class A>
-inline void WriteHead(int64_t d, A membership, const T* __restrict w, const A* __restrict attention,
-                      T* __restrict y) {
+template <class A>
+inline void WriteHead(int64_t d, A membership, const A* __restrict w, const A* __restrict attention,
+                      A* __restrict y) {
 #pragma omp simd
-  for (int64_t i = 0; i < d; ++i) {
-    y[i] = static_cast<T>(static_cast<A>(w[i]) * -membership * attention[i]);
-  }
+  for (int64_t i = 0; i < d; ++i) y[i] = w[i] * -membership * attention[i];
 }
 
 template <class T>
@@ -67,12 +65,18 @@ class TssaForward {
     });
   }
 
+  const A* Token(const Chunk& chunk, int64_t t, A* buffer) const {
+    const T* row = w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
+    return ReadRow(row, dims_.width(), buffer);
+  }
+
   void SumEnergy(const Chunk& chunk) {
     const int64_t width = dims_.width();
+    A* buffer = Scratch<A>(width);
     A* sums = channel_sums_ + chunk.index * width;
     std::fill_n(sums, width, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      AddSquares(width, A{1}, w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t), sums);
+      AddSquares(width, A{1}, Token(chunk, t, buffer), sums);
     }
   }
 
@@ -84,12 +88,12 @@ class TssaForward {
   }
 
   void FindMemberships(const Chunk& chunk) {
-    const int64_t heads = dims_.heads, d = dims_.head_dim;
-    const A* inverse = factors_ + chunk.sequence * dims_.width();
-    A* tile = Scratch<A>(heads * kChunkTokens);
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    const A* inverse = factors_ + chunk.sequence * width;
+    A *tile = Scratch<A>(heads * kChunkTokens + width), *buffer = tile + heads * kChunkTokens;
     std::fill_n(tile, heads * kChunkTokens, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      const T* w = w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
+      const A* w = Token(chunk, t, buffer);
       for (int64_t h = 0; h < heads; ++h) {
         tile[h * kChunkTokens + t] = temp_[h] * SumWeightedSquares(d, w + h * d, inverse + h * d);
       }
@@ -97,17 +101,17 @@ class TssaForward {
     SoftmaxOverHeads(heads, tile);
     StoreTile(tile, chunk.tokens, heads,
               memberships_ + dims_.MembershipOffset(chunk.sequence, chunk.begin));
-    SumByMembership(chunk, tile);
+    SumByMembership(chunk, tile, buffer);
   }
 
-  void SumByMembership(const Chunk& chunk, const A* tile) {
+  void SumByMembership(const Chunk& chunk, const A* tile, A* buffer) {
     const int64_t heads = dims_.heads, d = dims_.head_dim;
     A* sums = channel_sums_ + chunk.index * dims_.width();
     A* mass = head_sums_ + chunk.index * heads;
     std::fill_n(sums, dims_.width(), A{0});
     std::fill_n(mass, heads, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      const T* w = w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t);
+      const A* w = Token(chunk, t, buffer);
       for (int64_t h = 0; h < heads; ++h) {
         const A membership = tile[h * kChunkTokens + t];
         mass[h] += membership;
@@ -129,15 +133,19 @@ class TssaForward {
   }
 
   void Write(const Chunk& chunk) {
-    const int64_t heads = dims_.heads, d = dims_.head_dim;
-    const A* attention = factors_ + chunk.sequence * dims_.width();
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    const A* attention = factors_ + chunk.sequence * width;
+    A *w_buffer = Scratch<A>(2 * width), *y_buffer = w_buffer + width;
     for (int64_t t = 0; t < chunk.tokens; ++t) {
       const int64_t token = chunk.begin + t;
       const A* membership = memberships_ + dims_.MembershipOffset(chunk.sequence, token);
+      const A* w = Token(chunk, t, w_buffer);
+      T* row = y_ + dims_.ChannelOffset(chunk.sequence, token);
+      A* y = RowToWrite(row, /*add=*/false, y_buffer);
       for (int64_t h = 0; h < heads; ++h) {
-        const int64_t at = dims_.ChannelOffset(chunk.sequence, token, h);
-        WriteHead(d, membership[h], w_ + at, attention + h * d, y_ + at);
+        WriteHead(d, membership[h], w + h * d, attention + h * d, y + h * d);
       }
+      FinishRow(y, width, /*add=*/false, row);
     }
   }
 

@@ -20,26 +20,23 @@ namespace tost::ops::cpu {
 namespace {
 
 // sums += Π G w.
-template <class T, class A>
-inline void AddCorrelation(int64_t d, A membership, const T* __restrict w, const T* __restrict dy,
+template <class A>
+inline void AddCorrelation(int64_t d, A membership, const A* __restrict w, const A* __restrict dy,
                            A* __restrict sums) {
 #pragma omp simd
-  for (int64_t i = 0; i < d; ++i) {
-    sums[i] += membership * (static_cast<A>(w[i]) * static_cast<A>(dy[i]));
-  }
+  for (int64_t i = 0; i < d; ++i) sums[i] += membership * (w[i] * dy[i]);
 }
 
 // Σ w (w · through − G · attention).
-template <class T, class A>
-inline A MembershipGradient(int64_t d, const T* __restrict w, const T* __restrict dy,
-                            const A* __restrict attention, const A* __restrict through) {
-  A sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    sum += value * (value * through[i] - static_cast<A>(dy[i]) * attention[i]);
-  }
-  return sum;
+template <class A>
+inline A MembershipGradient(int64_t d, const A* w_row, const A* dy_row, const A* attention_row,
+                            const A* through_row) {
+  Lanes<A> sum = {};
+  ForLanes<A>(d, [&](auto place) {
+    const Lanes<A> w = place.Load(w_row);
+    sum += w * (w * place.Load(through_row) - place.Load(dy_row) * place.Load(attention_row));
+  });
+  return SumLanes(sum);
 }
 
 // Per-channel values of one sequence.
@@ -51,20 +48,18 @@ struct Factors {
   A* theta;
 };
 
-template <class T, class A>
-inline void WriteHeadGradient(int64_t d, A membership, A dq, bool add, const T* __restrict w,
-                              const T* __restrict dy, const Factors<A>& factors, int64_t at,
-                              T* __restrict dw) {
+template <class A>
+inline void WriteHeadGradient(int64_t d, A membership, A dq, const A* __restrict w,
+                              const A* __restrict dy, const Factors<A>& factors, int64_t at,
+                              A* __restrict dw) {
   const A* __restrict attention = factors.attention + at;
   const A* __restrict through = factors.through + at;
   const A* __restrict inverse = factors.inverse + at;
   const A* __restrict theta = factors.theta + at;
 #pragma omp simd
   for (int64_t i = 0; i < d; ++i) {
-    const A direct = -membership * static_cast<A>(dy[i]) * attention[i];
     const A bracket = membership * through[i] + (dq - theta[i]) * inverse[i];
-    const A value = direct + 2 * static_cast<A>(w[i]) * bracket;
-    dw[i] = static_cast<T>(add ? value + static_cast<A>(dw[i]) : value);
+    dw[i] = 2 * w[i] * bracket - membership * dy[i] * attention[i];
   }
 }
 
@@ -133,16 +128,21 @@ class TssaBackwardPass {
     return {row, row + width, row + 2 * width, row + 3 * width};
   }
 
+  const A* Row(const T* x, const Chunk& chunk, int64_t t, A* buffer) const {
+    return ReadRow(x + dims_.ChannelOffset(chunk.sequence, chunk.begin + t), dims_.width(), buffer);
+  }
+
   void SumCorrelation(const Chunk& chunk) {
-    const int64_t heads = dims_.heads, d = dims_.head_dim;
-    A* sums = channel_sums_ + chunk.index * dims_.width();
-    std::fill_n(sums, dims_.width(), A{0});
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
+    A *w_buffer = Scratch<A>(2 * width), *dy_buffer = w_buffer + width;
+    A* sums = channel_sums_ + chunk.index * width;
+    std::fill_n(sums, width, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
-      const int64_t token = chunk.begin + t;
-      const A* membership = memberships_ + dims_.MembershipOffset(chunk.sequence, token);
+      const A* membership = memberships_ + dims_.MembershipOffset(chunk.sequence, chunk.begin + t);
+      const A* w = Row(w_, chunk, t, w_buffer);
+      const A* dy = Row(dy_, chunk, t, dy_buffer);
       for (int64_t h = 0; h < heads; ++h) {
-        const int64_t at = dims_.ChannelOffset(chunk.sequence, token, h);
-        AddCorrelation(d, membership[h], w_ + at, dy_ + at, sums + h * d);
+        AddCorrelation(d, membership[h], w + h * d, dy + h * d, sums + h * d);
       }
     }
   }
@@ -166,40 +166,42 @@ class TssaBackwardPass {
   }
 
   void FindLogits(const Chunk& chunk) {
-    const int64_t heads = dims_.heads, d = dims_.head_dim;
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
     const Factors<A> factors = FactorsOf(chunk.sequence);
-    A* membership = Scratch<A>(2 * heads * kChunkTokens);
+    A* membership = Scratch<A>(2 * heads * kChunkTokens + 2 * width);
     A* tile = membership + heads * kChunkTokens;
+    A *w_buffer = tile + heads * kChunkTokens, *dy_buffer = w_buffer + width;
     const int64_t first = dims_.MembershipOffset(chunk.sequence, chunk.begin);
     LoadTile(memberships_ + first, chunk.tokens, heads, membership);
     std::fill_n(tile, heads * kChunkTokens, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
+      const A* w = Row(w_, chunk, t, w_buffer);
+      const A* dy = Row(dy_, chunk, t, dy_buffer);
       for (int64_t h = 0; h < heads; ++h) {
-        const int64_t at = dims_.ChannelOffset(chunk.sequence, chunk.begin + t, h);
+        const int64_t c = h * d;
         tile[h * kChunkTokens + t] =
-            MembershipGradient(d, w_ + at, dy_ + at, factors.attention + h * d,
-                               factors.through + h * d) -
+            MembershipGradient(d, w + c, dy + c, factors.attention + c, factors.through + c) -
             offsets_[chunk.sequence * heads + h];
       }
     }
     SoftmaxOverHeadsBackward(heads, membership, tile);
     StoreTile(tile, chunk.tokens, heads, logit_gradients_ + first);
-    SumShares(chunk, tile, factors.inverse);
+    SumShares(chunk, tile, factors.inverse, w_buffer);
   }
 
   // Σ dq w² per channel and Σ da q per head.
-  void SumShares(const Chunk& chunk, const A* tile, const A* inverse) {
+  void SumShares(const Chunk& chunk, const A* tile, const A* inverse, A* buffer) {
     const int64_t heads = dims_.heads, d = dims_.head_dim;
-    A *sums = channel_sums_ + chunk.index * dims_.width(),
-      *temp_sums = temp_sums_ + chunk.index * heads;
+    A* sums = channel_sums_ + chunk.index * dims_.width();
+    A* temp_sums = temp_sums_ + chunk.index * heads;
     std::fill_n(sums, dims_.width(), A{0});
     std::fill_n(temp_sums, heads, A{0});
     for (int64_t t = 0; t < chunk.tokens; ++t) {
+      const A* w = Row(w_, chunk, t, buffer);
       for (int64_t h = 0; h < heads; ++h) {
-        const T* w = w_ + dims_.ChannelOffset(chunk.sequence, chunk.begin + t, h);
         const A da = tile[h * kChunkTokens + t];
-        temp_sums[h] += da * SumWeightedSquares(d, w, inverse + h * d);
-        AddSquares(d, temp_[h] * da, w, sums + h * d);
+        temp_sums[h] += da * SumWeightedSquares(d, w + h * d, inverse + h * d);
+        AddSquares(d, temp_[h] * da, w + h * d, sums + h * d);
       }
     }
   }
@@ -214,15 +216,21 @@ class TssaBackwardPass {
   }
 
   void Write(const Chunk& chunk) {
-    const int64_t heads = dims_.heads, d = dims_.head_dim;
+    const int64_t heads = dims_.heads, d = dims_.head_dim, width = dims_.width();
     const Factors<A> factors = FactorsOf(chunk.sequence);
+    A* w_buffer = Scratch<A>(3 * width);
+    A *dy_buffer = w_buffer + width, *dw_buffer = dy_buffer + width;
     for (int64_t t = 0; t < chunk.tokens; ++t) {
+      const int64_t first = dims_.MembershipOffset(chunk.sequence, chunk.begin + t);
+      const A* w = Row(w_, chunk, t, w_buffer);
+      const A* dy = Row(dy_, chunk, t, dy_buffer);
+      T* row = dw_ + first * d;
+      A* dw = RowToWrite(row, gradients_.w.add, dw_buffer);
       for (int64_t h = 0; h < heads; ++h) {
-        const int64_t head = dims_.MembershipOffset(chunk.sequence, chunk.begin + t, h);
-        WriteHeadGradient(d, memberships_[head], temp_[h] * logit_gradients_[head],
-                          gradients_.w.add, w_ + head * d, dy_ + head * d, factors, h * d,
-                          dw_ + head * d);
+        WriteHeadGradient(d, memberships_[first + h], temp_[h] * logit_gradients_[first + h],
+                          w + h * d, dy + h * d, factors, h * d, dw + h * d);
       }
+      FinishRow(dw, width, gradients_.w.add, row);
     }
   }
 

@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "autograd/base/parallel.h"
+#include "ops/cpu/lanes.h"
 #include "ops/cpu/simd_math.h"
 #include "ops/tssa.h"
 
@@ -80,26 +82,57 @@ A* Scratch(int64_t count) {
   return memory.data();
 }
 
-// sums += scale · w².
+// Rows of w, dy, y and dw as the type of the sums: the row itself, or converted through `buffer`.
+// The loops over channels thus exist for float and double only, and bfloat16 is rounded in one
+// place.
 template <class T, class A>
-inline void AddSquares(int64_t d, A scale, const T* __restrict w, A* __restrict sums) {
-#pragma omp simd
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    sums[i] += scale * (value * value);
+inline const A* ReadRow(const T* row, int64_t width, A* __restrict buffer) {
+  if constexpr (std::is_same_v<T, A>) {
+    return row;
+  } else {
+    for (int64_t i = 0; i < width; ++i) buffer[i] = static_cast<A>(row[i]);
+    return buffer;
+  }
+}
+// Where to form a row that FinishRow then stores, or adds to what is there.
+template <class T, class A>
+inline A* RowToWrite(T* row, bool add, A* buffer) {
+  if constexpr (std::is_same_v<T, A>) {
+    if (!add) return row;
+  }
+  return buffer;
+}
+template <class T, class A>
+inline void FinishRow(const A* values, int64_t width, bool add, T* row) {
+  if constexpr (std::is_same_v<T, A>) {
+    if (add) {
+      for (int64_t i = 0; i < width; ++i) row[i] += values[i];
+    }
+  } else {
+    const A* __restrict from = values;
+    T* __restrict to = row;
+    for (int64_t i = 0; i < width; ++i) {
+      to[i].bits = T(add ? static_cast<A>(to[i]) + from[i] : from[i]).bits;
+    }
   }
 }
 
+// sums += scale · w².
+template <class A>
+inline void AddSquares(int64_t d, A scale, const A* __restrict w, A* __restrict sums) {
+#pragma omp simd
+  for (int64_t i = 0; i < d; ++i) sums[i] += scale * (w[i] * w[i]);
+}
+
 // Σ w² · weight.
-template <class T, class A>
-inline A SumWeightedSquares(int64_t d, const T* __restrict w, const A* __restrict weight) {
-  A sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < d; ++i) {
-    const A value = static_cast<A>(w[i]);
-    sum += value * value * weight[i];
-  }
-  return sum;
+template <class A>
+inline A SumWeightedSquares(int64_t d, const A* w_row, const A* weight_row) {
+  Lanes<A> sum = {};
+  ForLanes<A>(d, [&](auto place) {
+    const Lanes<A> w = place.Load(w_row);
+    sum += w * w * place.Load(weight_row);
+  });
+  return SumLanes(sum);
 }
 
 // 1/D² of Tssa.
