@@ -241,9 +241,9 @@ absl::Status TokenFile::CheckIds(int64_t first, std::span<const int32_t> ids,
   const auto found = std::find_if(ids.begin(), ids.end(), outside);
   if (found == ids.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      path_, ": token ", first + (found - ids.begin()), " has id ", static_cast<uint32_t>(*found),
-      ", outside the vocabulary of ", vocabulary, " (read as ", Name(layout_),
-      "); was the data prepared with another tokenizer?"));
+      path_, ": position ", first + (found - ids.begin()), " holds id ",
+      static_cast<uint32_t>(*found), ", outside the vocabulary of ", vocabulary, " (read as ",
+      Name(layout_), "); was the data prepared with another tokenizer?"));
 }
 
 absl::Status TokenFile::ForEachPiece(
@@ -281,8 +281,8 @@ absl::Status TokenFileWriter::Append(std::span<const int32_t> ids) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocabulary_) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file_.path(), ": token ", size_ + static_cast<int64_t>(i), " has id ", ids[i],
-                       ", outside the vocabulary of ", vocabulary_));
+          absl::StrCat(file_.path(), ": position ", size_ + static_cast<int64_t>(i), " holds id ",
+                       ids[i], ", outside the vocabulary of ", vocabulary_));
     }
     largest_id_ = std::max<int64_t>(largest_id_, ids[i]);
     std::memcpy(bytes.data() + i * width, &ids[i], width);  // little-endian: the low bytes

@@ -109,7 +109,7 @@ TEST(TokenDataset, HeaderThatLiesAboutItsLargestIdIsCaughtWhenRead) {
   std::vector<int32_t> inputs(3);
   std::vector<int32_t> targets(3);
   ExpectOneLine(data->ReadRow(data->Block(0, 3), inputs, targets),
-                {"train.bin", "token 2", "id 70", "vocabulary of 65"});
+                {"train.bin", "position 2", "id 70", "vocabulary of 65"});
 }
 
 TEST(TokenDataset, WarnsOf32BitIdsReadAs16BitOnes) {

@@ -81,7 +81,7 @@ TEST_F(TokenFileTest, IdsNeedTheWidthOfTheVocabulary) {
 }
 
 TEST_F(TokenFileTest, WriterRefusesIdsOutsideTheVocabularyAndLeavesNothing) {
-  ExpectOneLine(Write(path_, 3, {0, 1, 3}), {"token 2", "id 3", "vocabulary of 3"});
+  ExpectOneLine(Write(path_, 3, {0, 1, 3}), {"position 2", "id 3", "vocabulary of 3"});
   ExpectOneLine(Write(path_, 3, {-1}), {"id -1"});
   EXPECT_TRUE(folder_.Names().empty());
 }
@@ -121,10 +121,10 @@ TEST_F(TokenFileTest, IdsOutsideTheVocabulary) {
   WriteBytes(path_, BytesOf<uint16_t>({15496, 995, 50257, 60000, 65535, 262}));
   const absl::StatusOr<TokenFile> file = TokenFile::Open(path_, kGpt2);
   ASSERT_TRUE(file.ok());
-  ExpectOneLine(file->CheckIds(kGpt2), {"t.bin", "token 2", "id 50257", "vocabulary of 50257"});
+  ExpectOneLine(file->CheckIds(kGpt2), {"t.bin", "position 2", "id 50257", "vocabulary of 50257"});
   EXPECT_TRUE(file->CheckIds(65536).ok());
   WriteBytes(path_, BytesOf<uint32_t>({1, 0xFFFFFFFF}));
-  ExpectOneLine(TokenFile::Open(path_, 100000)->CheckIds(100000), {"token 1", "id 4294967295"});
+  ExpectOneLine(TokenFile::Open(path_, 100000)->CheckIds(100000), {"position 1", "id 4294967295"});
 }
 
 TEST_F(TokenFileTest, NoSuchFileAndFolders) {
