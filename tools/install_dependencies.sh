@@ -5,7 +5,8 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache pkg-config      # toolchain
-  libabsl-dev libdnnl-dev                      # Abseil; oneDNN, the GEMM library
+  libabsl-dev                                  # Abseil
+  libdnnl-dev ocl-icd-opencl-dev               # oneDNN, the GEMM library; its CMake file wants OpenCL
   libcli11-dev nlohmann-json3-dev              # command line, JSON
   libgtest-dev libgmock-dev libbenchmark-dev   # tests, benchmarks
   clang-format-14                              # 14 on every system: other versions format otherwise
