@@ -34,16 +34,8 @@ part() {
   names+=("$name") passes+=("$passed") failures+=("$failed") seconds+=($((SECONDS - begin)))
 }
 
-build() {  # build PRESET CMAKE_OPTION... [-- TARGET...]
-  local preset=$1 options=()
-  shift
-  while [ $# -gt 0 ] && [ "$1" != -- ]; do
-    options+=("$1")
-    shift
-  done
-  [ $# -eq 0 ] || shift
-  cmake --preset "$preset" "${options[@]}" &&
-    cmake --build --preset "$preset" --parallel "$jobs" ${1:+--target "$@"}
+build() {  # build PRESET CMAKE_OPTION...
+  cmake --preset "$@" && cmake --build --preset "$1" --parallel "$jobs"
 }
 
 build_without_openmp() {
