@@ -8,7 +8,7 @@
 #include "ops/embedding.h"
 #include "ops/layout.h"
 #include "ops/linear.h"
-#include "ops/projected_loss.h"
+#include "ops/loss.h"
 #include "ops/residual.h"
 
 namespace tost::models {
