@@ -243,11 +243,15 @@ struct Clamped {
   double low, high;
   template <class T>
   TOST_HD T Forward(T x) const {
-    return x < T(low) ? T(low) : (x > T(high) ? T(high) : x);
+    const T least = T(low), most = T(high);
+    const T raised = x < least ? least : x;
+    return raised > most ? most : raised;
   }
   template <class T>
   TOST_HD T Backward(T x, T dy) const {
-    return x < T(low) || x > T(high) ? T(0) : dy;
+    const T least = T(low), most = T(high);
+    const T below_most = x > most ? T(0) : dy;
+    return x < least ? T(0) : below_most;
   }
 };
 

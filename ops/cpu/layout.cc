@@ -10,16 +10,14 @@ namespace tost::ops::cpu {
 namespace {
 
 template <class From, class To>
-void CopyRun(const From* from, int64_t from_stride, int64_t count, bool add, To* to) {
+void CopyRun(const From* from, int64_t count, bool add, To* to) {
   using A = Accumulate<To>;
   if (add) {
     for (int64_t i = 0; i < count; ++i) {
-      to[i] = static_cast<To>(static_cast<A>(to[i]) + static_cast<A>(from[i * from_stride]));
+      to[i] = static_cast<To>(static_cast<A>(to[i]) + static_cast<A>(from[i]));
     }
-  } else if (from_stride == 1) {
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
   } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i * from_stride]);
+    std::copy_n(from, count, to);
   }
 }
 
@@ -53,40 +51,72 @@ struct PermutePlan {
   }
 };
 
-// The result is cut into tiles along its last axis and along `across`, the axis in which the
-// operand is contiguous: within a tile both the reads and the writes stay in cache.
-template <class From, class To>
-void PermuteTiles(const PermutePlan& plan, int across, const From* x, bool add, To* y) {
-  constexpr int64_t kTile = 32;
-  const int last = plan.rank - 1;
-  const bool straight = across == last;
-  const int64_t width = straight ? plan.extents[last] : std::min(kTile, plan.extents[last]);
-  const int64_t height = straight ? 1 : std::min(kTile, plan.extents[across]);
-  std::array<int64_t, Shape::kMaxRank> tiles = plan.extents;
-  tiles[last] = (plan.extents[last] + width - 1) / width;
-  if (!straight) tiles[across] = (plan.extents[across] + height - 1) / height;
-  int64_t count = 1;
-  for (int i = 0; i < plan.rank; ++i) count *= tiles[i];
+// The result is cut into tiles of `rows` positions of the axis `across` by `columns` of the last
+// axis.
+struct PermuteTiles {
+  int last, across;
+  bool straight;  // the operand is contiguous along the last axis too
+  int64_t rows, columns, count;
+  std::array<int64_t, Shape::kMaxRank> tiles;
 
-  ParallelFor(count, RowGrain(width * height), [&](int64_t tile, int64_t end) {
+  explicit PermuteTiles(const PermutePlan& plan) : last(plan.rank - 1), tiles(plan.extents) {
+    straight = plan.x_strides[last] == 1;
+    across = std::max(0, last - 1);
+    for (int i = 0; i < last && !straight; ++i) {
+      if (plan.x_strides[i] == 1) across = i;
+    }
+    columns = std::min(straight ? kRun : kTile, plan.extents[last]);
+    rows = across == last ? 1 : std::min(kTile, plan.extents[across]);
+    tiles[last] = (plan.extents[last] + columns - 1) / columns;
+    if (across != last) tiles[across] = (plan.extents[across] + rows - 1) / rows;
+    count = 1;
+    for (int i = 0; i < plan.rank; ++i) count *= tiles[i];
+  }
+
+  static constexpr int64_t kTile = 32, kRun = 4096;
+};
+
+// A transposed tile: read along the operand's contiguous axis, written along the result's, turned
+// in a buffer between the two.
+template <class From, class To>
+void TransposeTile(const From* x, int64_t x_stride, int64_t rows, int64_t columns, bool add, To* y,
+                   int64_t y_stride) {
+  constexpr int64_t kTile = PermuteTiles::kTile;
+  From tile[kTile][kTile + 1];
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t row = 0; row < rows; ++row) tile[row][column] = x[column * x_stride + row];
+  }
+  for (int64_t row = 0; row < rows; ++row) CopyRun(tile[row], columns, add, y + row * y_stride);
+}
+
+template <class From, class To>
+void RunPermute(const PermutePlan& plan, const From* x, bool add, To* y) {
+  const PermuteTiles tiles(plan);
+  ParallelFor(tiles.count, RowGrain(tiles.rows * tiles.columns), [&](int64_t tile, int64_t end) {
     for (; tile < end; ++tile) {
-      int64_t rest = tile, x_offset = 0, y_offset = 0, columns = width, rows = height;
-      for (int i = plan.rank - 1; i >= 0; --i) {
-        int64_t index = rest % tiles[i];
-        rest /= tiles[i];
-        if (i == last) {
-          index *= width;
-          columns = std::min(width, plan.extents[i] - index);
-        } else if (i == across) {
-          index *= height;
-          rows = std::min(height, plan.extents[i] - index);
+      int64_t rest = tile, rows = tiles.rows, columns = tiles.columns;
+      const From* from = x;
+      To* to = y;
+      for (int i = tiles.last; i >= 0; --i) {
+        int64_t index = rest % tiles.tiles[i];
+        rest /= tiles.tiles[i];
+        if (i == tiles.last) {
+          index *= tiles.columns;
+          columns = std::min(columns, plan.extents[i] - index);
+        } else if (i == tiles.across) {
+          index *= tiles.rows;
+          rows = std::min(rows, plan.extents[i] - index);
         }
-        x_offset += index * plan.x_strides[i];
-        y_offset += index * plan.y_strides[i];
+        from += index * plan.x_strides[i];
+        to += index * plan.y_strides[i];
       }
-      for (int64_t row = 0; row < rows; ++row) {
-        CopyRun(x + x_offset + row, plan.x_strides[last], columns, add,
-                y + y_offset + row * plan.y_strides[across]);
+      const int64_t x_row = plan.x_strides[tiles.across], y_row = plan.y_strides[tiles.across];
+      if (tiles.straight) {
+        for (int64_t row = 0; row < rows; ++row) {
+          CopyRun(from + row * x_row, columns, add, to + row * y_row);
+        }
+      } else {
+        TransposeTile(from, plan.x_strides[tiles.last], rows, columns, add, to, y_row);
       }
     }
   });
@@ -114,12 +144,8 @@ void CheckIndices(const char* op, const Tensor& indices, int64_t extent) {
 void Permute(const Tensor& x, std::span<const int> axes, Tensor& y, bool add) {
   if (x.numel() == 0) return;
   const PermutePlan plan(x.shape(), axes);
-  int across = plan.rank - 1;
-  for (int i = 0; i < plan.rank; ++i) {
-    if (plan.x_strides[i] == 1) across = i;
-  }
   Dispatch(x.dtype(), y.dtype(), [&](auto from, auto to) {
-    PermuteTiles(plan, across, x.data<decltype(from)>(), add, y.mutable_data<decltype(to)>());
+    RunPermute(plan, x.data<decltype(from)>(), add, y.mutable_data<decltype(to)>());
   });
 }
 
@@ -132,7 +158,7 @@ void CopyRange(const AxisRange& range, const Tensor& x, Tensor& y, bool add) {
     auto* const target = y.mutable_data<decltype(to)>() + range.y_begin * inner;
     ParallelFor(outer, RowGrain(run), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        CopyRun(source + row * x_row, 1, run, add, target + row * y_row);
+        CopyRun(source + row * x_row, run, add, target + row * y_row);
       }
     });
   });
@@ -170,7 +196,7 @@ void IndexSelectBackward(const Tensor& dy, int axis, const Tensor& indices, Tens
                   for (; task < end; ++task) {
                     const int64_t outer = task / strips, column = task % strips * width;
                     for (int64_t i = 0; i < count; ++i) {
-                      CopyRun(source + (outer * count + i) * inner + column, 1,
+                      CopyRun(source + (outer * count + i) * inner + column,
                               std::min(width, inner - column), /*add=*/true,
                               target + (outer * extent + index[i]) * inner + column);
                     }

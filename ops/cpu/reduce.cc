@@ -6,6 +6,7 @@
 #include "autograd/base/parallel.h"
 #include "ops/cpu/broadcast_map.h"
 #include "ops/cpu/dispatch.h"
+#include "ops/cpu/fold.h"
 #include "ops/reduce_functors.h"
 
 namespace tost::ops::cpu {
@@ -16,7 +17,6 @@ namespace {
 constexpr int64_t kPartElements = 32768;
 constexpr int64_t kColumns = 512;   // widest strip of results that one task keeps in cache
 constexpr int64_t kSegment = 8192;  // longest piece of a contiguous run
-constexpr int kLanes = 32;          // running results of a contiguous run, for SIMD
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -91,20 +91,10 @@ struct Parts {
 
 template <class F, class T, class A>
 A ReduceRun(const T* x, int64_t count, A center) {
-  A result = F::template Identity<A>();
-  int64_t i = 0;
-  if (count >= kLanes) {
-    A lanes[kLanes];
-    for (A& lane : lanes) lane = F::template Identity<A>();
-    for (; i + kLanes <= count; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) {
-        lanes[j] = F::Combine(lanes[j], F::Map(static_cast<A>(x[i + j]), center));
-      }
-    }
-    for (const A& lane : lanes) result = F::Combine(result, lane);
-  }
-  for (; i < count; ++i) result = F::Combine(result, F::Map(static_cast<A>(x[i]), center));
-  return result;
+  return Fold<A>(
+      count, F::template Identity<A>(),
+      [=](int64_t i) { return F::Map(static_cast<A>(x[i]), center); },
+      [](A a, A b) { return F::Combine(a, b); });
 }
 
 // The innermost run is kept: a task reduces a strip of columns over a part of the rows.
@@ -221,6 +211,23 @@ void ReduceBackward(const Tensor& x, const Tensor& center, const Tensor& weight,
 
 namespace {
 
+// x and y are [rows, extent].
+template <class T, class Out>
+void CumsumRows(const T* x, int64_t rows, int64_t extent, bool reverse, bool add, Out* y) {
+  using A = Accumulate<T>;
+  const int64_t step = reverse ? -1 : 1;
+  ParallelFor(rows, RowGrain(extent), [&](int64_t row, int64_t end) {
+    for (; row < end; ++row) {
+      int64_t i = row * extent + (reverse ? extent - 1 : 0);
+      A sum = 0;
+      for (int64_t count = 0; count < extent; ++count, i += step) {
+        sum += static_cast<A>(x[i]);
+        y[i] = static_cast<Out>(sum + (add ? static_cast<A>(y[i]) : A(0)));
+      }
+    }
+  });
+}
+
 // x and y are [outer, extent, inner]; a task walks the axis for a strip of inner positions.
 template <class T, class Out>
 void CumsumStrips(const T* x, int64_t outer, int64_t extent, int64_t inner, bool reverse, bool add,
@@ -252,8 +259,13 @@ void Cumsum(const Tensor& x, int axis, bool reverse, Tensor& y, bool add) {
   VisitFloat(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     VisitResult<T>(y.dtype(), [&](auto out) {
-      CumsumStrips(x.data<T>(), shape.Before(axis), shape[axis], shape.After(axis), reverse, add,
-                   y.mutable_data<decltype(out)>());
+      auto* const sums = y.mutable_data<decltype(out)>();
+      const int64_t outer = shape.Before(axis), extent = shape[axis], inner = shape.After(axis);
+      if (inner == 1) {
+        CumsumRows(x.data<T>(), outer, extent, reverse, add, sums);
+      } else {
+        CumsumStrips(x.data<T>(), outer, extent, inner, reverse, add, sums);
+      }
     });
   });
 }

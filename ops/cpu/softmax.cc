@@ -4,182 +4,227 @@
 
 #include "autograd/base/parallel.h"
 #include "ops/cpu/dispatch.h"
+#include "ops/cpu/fold.h"
 #include "ops/cpu/simd_math.h"
 
 namespace tost::ops::cpu {
 namespace {
 
-// Softmaxes computed side by side. Along an inner axis they are neighbouring columns of a strip.
-// Along the last axis there is one row, and the lanes hold partial results of it.
-constexpr int kLanes = 32;
+// A tensor seen from the axis of the softmax: [outer, extent, inner]. With inner = 1 each softmax
+// is a contiguous row; otherwise a task takes a strip of up to kColumns neighbouring softmaxes at
+// once.
+struct AxisView {
+  int64_t outer, extent, inner;
+  AxisView(const Shape& shape, int axis)
+      : outer(shape.Before(axis)), extent(shape[axis]), inner(shape.After(axis)) {}
 
-// A strip: `count` elements of each softmax, `stride` apart, for `columns` softmaxes whose elements
-// lie next to one another.
-struct Strip {
-  int64_t offset, count, stride, columns;
-};
-
-// Calls body(strip) for strips that cover [outer, extent, inner] = the shape around `axis`.
-template <class Body>
-void ForEachStrip(const Shape& shape, int axis, const Body& body) {
-  const int64_t count = shape[axis], inner = shape.After(axis);
-  const int64_t width = std::min<int64_t>(kLanes, std::max<int64_t>(1, inner));
-  const int64_t strips = (inner + width - 1) / width;
-  ParallelFor(shape.Before(axis) * strips, RowGrain(count * width), [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) {
-      const int64_t column = i % strips * width;
-      body(Strip{i / strips * count * inner + column, count, inner,
-                 std::min(width, inner - column)});
-    }
-  });
-}
-
-// Folds map(i, column) over the elements i of each softmax of the strip, into result[column].
-template <class A, class Map, class Combine>
-void Fold(const Strip& strip, A identity, const Map& map, const Combine& combine, A* result) {
-  std::fill_n(result, kLanes, identity);
-  if (strip.stride > 1) {
-    for (int64_t i = 0; i < strip.count; ++i) {
-      for (int64_t c = 0; c < strip.columns; ++c) {
-        result[c] = combine(result[c], map(i * strip.stride + c, c));
+  // body(first element of a row)
+  template <class Body>
+  void ForEachRow(const Body& body) const {
+    ParallelFor(outer, RowGrain(extent), [&](int64_t row, int64_t end) {
+      for (; row < end; ++row) body(row * extent);
+    });
+  }
+  // body(first element of a strip, its columns)
+  template <class Body>
+  void ForEachStrip(const Body& body) const {
+    const int64_t width = std::min(kColumns, inner);
+    const int64_t strips = (inner + kColumns - 1) / kColumns;
+    ParallelFor(outer * strips, RowGrain(extent * width), [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) {
+        const int64_t column = i % strips * width;
+        body(i / strips * extent * inner + column, std::min(width, inner - column));
       }
-    }
-    return;
+    });
   }
-  int64_t i = 0;
-  for (; i + kLanes <= strip.count; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      result[lane] = combine(result[lane], map(i + lane, 0));
-    }
-  }
-  for (int lane = 0; i < strip.count; ++i, ++lane) {
-    result[lane] = combine(result[lane], map(i, 0));
-  }
-  for (int lane = 1; lane < kLanes; ++lane) result[0] = combine(result[0], result[lane]);
-}
-
-// Calls body(offset, column) for every element of the strip.
-template <class Body>
-void ForEachElement(const Strip& strip, const Body& body) {
-  if (strip.stride > 1) {
-    for (int64_t i = 0; i < strip.count; ++i) {
-      for (int64_t c = 0; c < strip.columns; ++c) body(i * strip.stride + c, c);
-    }
-  } else {
-    for (int64_t i = 0; i < strip.count; ++i) body(i, 0);
-  }
-}
+  static constexpr int64_t kColumns = 512;
+};
 
 template <class A>
 A Add(A a, A b) {
   return a + b;
 }
-
-template <class T, class A = Accumulate<T>>
-void MaximumAndSum(const Strip& strip, const T* x, A* maximum, A* sum) {
-  Fold<A>(
-      strip, -static_cast<A>(__builtin_inff()),
-      [&](int64_t i, int64_t) { return static_cast<A>(x[i]); },
-      [](A a, A b) { return a > b || a != a ? a : b; }, maximum);
-  Fold<A>(
-      strip, A(0), [&](int64_t i, int64_t c) { return Exp(static_cast<A>(x[i]) - maximum[c]); },
-      &Add<A>, sum);
+// NaN if one of the two is.
+template <class A>
+A Larger(A a, A b) {
+  return a > b || a != a ? a : b;
 }
 
-// out (+)= value
-template <class Out, class A>
-void Store(Out& out, A value, bool add) {
-  using Sum = Accumulate<Out>;
-  out = static_cast<Out>(static_cast<Sum>(value) + (add ? static_cast<Sum>(out) : Sum(0)));
+// What the two forms make of x, of the maximum and of Finish(Σ e^(x − maximum)).
+struct SoftmaxForm {
+  template <class A>
+  static A Finish(A sum) {
+    return A(1) / sum;
+  }
+  template <class A>
+  static A Value(A x, A maximum, A finished) {
+    return Exp(x - maximum) * finished;
+  }
+};
+struct LogSoftmaxForm {
+  template <class A>
+  static A Finish(A sum) {
+    return Log(sum);
+  }
+  template <class A>
+  static A Value(A x, A maximum, A finished) {
+    return x - maximum - finished;
+  }
+};
+
+template <class Form, class T>
+void ForwardRows(const AxisView& view, const T* x, T* y) {
+  using A = Accumulate<T>;
+  view.ForEachRow([&](int64_t first) {
+    const T* const from = x + first;
+    T* const to = y + first;
+    const A maximum = Fold<A>(
+        view.extent, -static_cast<A>(__builtin_inff()),
+        [=](int64_t i) { return static_cast<A>(from[i]); }, Larger<A>);
+    const A sum = Fold<A>(
+        view.extent, A(0), [=](int64_t i) { return Exp(static_cast<A>(from[i]) - maximum); },
+        Add<A>);
+    const A finished = Form::Finish(sum);
+    for (int64_t i = 0; i < view.extent; ++i) {
+      to[i] = static_cast<T>(Form::Value(static_cast<A>(from[i]), maximum, finished));
+    }
+  });
 }
 
-template <class Run>
-void DispatchBackward(DType dtype, DType result, const Run& run) {
-  VisitFloat(dtype, [&](auto zero) {
-    VisitResult<decltype(zero)>(result, [&](auto out) { run(zero, out); });
+template <class Form, class T>
+void ForwardColumns(const AxisView& view, const T* x, T* y) {
+  using A = Accumulate<T>;
+  view.ForEachStrip([&](int64_t first, int64_t columns) {
+    A maximum[AxisView::kColumns], sum[AxisView::kColumns];
+    std::fill_n(maximum, columns, -static_cast<A>(__builtin_inff()));
+    std::fill_n(sum, columns, A(0));
+    for (int64_t i = 0; i < view.extent; ++i) {
+      const T* const from = x + first + i * view.inner;
+      for (int64_t c = 0; c < columns; ++c) {
+        maximum[c] = Larger(maximum[c], static_cast<A>(from[c]));
+      }
+    }
+    for (int64_t i = 0; i < view.extent; ++i) {
+      const T* const from = x + first + i * view.inner;
+      for (int64_t c = 0; c < columns; ++c) sum[c] += Exp(static_cast<A>(from[c]) - maximum[c]);
+    }
+    for (int64_t c = 0; c < columns; ++c) sum[c] = Form::Finish(sum[c]);
+    for (int64_t i = 0; i < view.extent; ++i) {
+      const T* const from = x + first + i * view.inner;
+      T* const to = y + first + i * view.inner;
+      for (int64_t c = 0; c < columns; ++c) {
+        to[c] = static_cast<T>(Form::Value(static_cast<A>(from[c]), maximum[c], sum[c]));
+      }
+    }
+  });
+}
+
+template <class Form>
+void Forward(const Tensor& x, int axis, Tensor& y) {
+  const AxisView view(x.shape(), axis);
+  VisitFloat(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (view.inner == 1) {
+      ForwardRows<Form>(view, x.data<T>(), y.mutable_data<T>());
+    } else {
+      ForwardColumns<Form>(view, x.data<T>(), y.mutable_data<T>());
+    }
+  });
+}
+
+// The gradient from y, dy and the sum of Term over the axis.
+struct SoftmaxGradient {
+  template <class A>
+  static A Term(A y, A dy) {
+    return y * dy;
+  }
+  template <class A>
+  static A Value(A y, A dy, A sum) {
+    return y * (dy - sum);
+  }
+};
+struct LogSoftmaxGradient {
+  template <class A>
+  static A Term(A, A dy) {
+    return dy;
+  }
+  template <class A>
+  static A Value(A y, A dy, A sum) {
+    return dy - Exp(y) * sum;
+  }
+};
+
+template <class Form, class T, class Out>
+void BackwardRows(const AxisView& view, const T* y, const T* dy, bool add, Out* dx) {
+  using A = Accumulate<T>;
+  view.ForEachRow([&](int64_t first) {
+    const T *const value = y + first, *const gradient = dy + first;
+    Out* const to = dx + first;
+    const A sum = Fold<A>(
+        view.extent, A(0),
+        [=](int64_t i) {
+          return Form::Term(static_cast<A>(value[i]), static_cast<A>(gradient[i]));
+        },
+        Add<A>);
+    for (int64_t i = 0; i < view.extent; ++i) {
+      const A before = add ? static_cast<A>(to[i]) : A(0);
+      to[i] = static_cast<Out>(
+          before + Form::Value(static_cast<A>(value[i]), static_cast<A>(gradient[i]), sum));
+    }
+  });
+}
+
+template <class Form, class T, class Out>
+void BackwardColumns(const AxisView& view, const T* y, const T* dy, bool add, Out* dx) {
+  using A = Accumulate<T>;
+  view.ForEachStrip([&](int64_t first, int64_t columns) {
+    A sum[AxisView::kColumns];
+    std::fill_n(sum, columns, A(0));
+    for (int64_t i = 0; i < view.extent; ++i) {
+      const int64_t row = first + i * view.inner;
+      for (int64_t c = 0; c < columns; ++c) {
+        sum[c] += Form::Term(static_cast<A>(y[row + c]), static_cast<A>(dy[row + c]));
+      }
+    }
+    for (int64_t i = 0; i < view.extent; ++i) {
+      const int64_t row = first + i * view.inner;
+      for (int64_t c = 0; c < columns; ++c) {
+        const A before = add ? static_cast<A>(dx[row + c]) : A(0);
+        dx[row + c] = static_cast<Out>(
+            before + Form::Value(static_cast<A>(y[row + c]), static_cast<A>(dy[row + c]), sum[c]));
+      }
+    }
+  });
+}
+
+template <class Form>
+void Backward(const Tensor& y, const Tensor& dy, int axis, Tensor& dx, bool add) {
+  const AxisView view(y.shape(), axis);
+  VisitFloat(dy.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    VisitResult<T>(dx.dtype(), [&](auto result) {
+      auto* const out = dx.mutable_data<decltype(result)>();
+      if (view.inner == 1) {
+        BackwardRows<Form>(view, y.data<T>(), dy.data<T>(), add, out);
+      } else {
+        BackwardColumns<Form>(view, y.data<T>(), dy.data<T>(), add, out);
+      }
+    });
   });
 }
 
 }  // namespace
 
-void Softmax(const Tensor& x, int axis, Tensor& y) {
-  VisitFloat(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    using A = Accumulate<T>;
-    const T* const x_data = x.data<T>();
-    T* const y_data = y.mutable_data<T>();
-    ForEachStrip(x.shape(), axis, [&](const Strip& strip) {
-      A maximum[kLanes], scale[kLanes];
-      const T* const from = x_data + strip.offset;
-      T* const to = y_data + strip.offset;
-      MaximumAndSum(strip, from, maximum, scale);
-      for (A& s : scale) s = A(1) / s;
-      ForEachElement(strip, [&](int64_t i, int64_t c) {
-        to[i] = static_cast<T>(Exp(static_cast<A>(from[i]) - maximum[c]) * scale[c]);
-      });
-    });
-  });
-}
+void Softmax(const Tensor& x, int axis, Tensor& y) { Forward<SoftmaxForm>(x, axis, y); }
 
-void LogSoftmax(const Tensor& x, int axis, Tensor& y) {
-  VisitFloat(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    using A = Accumulate<T>;
-    const T* const x_data = x.data<T>();
-    T* const y_data = y.mutable_data<T>();
-    ForEachStrip(x.shape(), axis, [&](const Strip& strip) {
-      A maximum[kLanes], log_sum[kLanes];
-      const T* const from = x_data + strip.offset;
-      T* const to = y_data + strip.offset;
-      MaximumAndSum(strip, from, maximum, log_sum);
-      for (A& s : log_sum) s = Log(s);
-      ForEachElement(strip, [&](int64_t i, int64_t c) {
-        to[i] = static_cast<T>(static_cast<A>(from[i]) - maximum[c] - log_sum[c]);
-      });
-    });
-  });
-}
+void LogSoftmax(const Tensor& x, int axis, Tensor& y) { Forward<LogSoftmaxForm>(x, axis, y); }
 
 void SoftmaxBackward(const Tensor& y, const Tensor& dy, int axis, Tensor& dx, bool add) {
-  DispatchBackward(dy.dtype(), dx.dtype(), [&](auto zero, auto out) {
-    using T = decltype(zero);
-    using Out = decltype(out);
-    using A = Accumulate<T>;
-    const T *const y_data = y.data<T>(), *const dy_data = dy.data<T>();
-    Out* const dx_data = dx.mutable_data<Out>();
-    ForEachStrip(y.shape(), axis, [&](const Strip& strip) {
-      const T *const p = y_data + strip.offset, *const g = dy_data + strip.offset;
-      Out* const to = dx_data + strip.offset;
-      A dot[kLanes];
-      Fold<A>(
-          strip, A(0),
-          [&](int64_t i, int64_t) { return static_cast<A>(p[i]) * static_cast<A>(g[i]); }, &Add<A>,
-          dot);
-      ForEachElement(strip, [&](int64_t i, int64_t c) {
-        Store(to[i], static_cast<A>(p[i]) * (static_cast<A>(g[i]) - dot[c]), add);
-      });
-    });
-  });
+  Backward<SoftmaxGradient>(y, dy, axis, dx, add);
 }
 
 void LogSoftmaxBackward(const Tensor& y, const Tensor& dy, int axis, Tensor& dx, bool add) {
-  DispatchBackward(dy.dtype(), dx.dtype(), [&](auto zero, auto out) {
-    using T = decltype(zero);
-    using Out = decltype(out);
-    using A = Accumulate<T>;
-    const T *const y_data = y.data<T>(), *const dy_data = dy.data<T>();
-    Out* const dx_data = dx.mutable_data<Out>();
-    ForEachStrip(y.shape(), axis, [&](const Strip& strip) {
-      const T *const l = y_data + strip.offset, *const g = dy_data + strip.offset;
-      Out* const to = dx_data + strip.offset;
-      A sum[kLanes];
-      Fold<A>(
-          strip, A(0), [&](int64_t i, int64_t) { return static_cast<A>(g[i]); }, &Add<A>, sum);
-      ForEachElement(strip, [&](int64_t i, int64_t c) {
-        Store(to[i], static_cast<A>(g[i]) - Exp(static_cast<A>(l[i])) * sum[c], add);
-      });
-    });
-  });
+  Backward<LogSoftmaxGradient>(y, dy, axis, dx, add);
 }
 
 }  // namespace tost::ops::cpu
