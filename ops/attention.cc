@@ -72,8 +72,8 @@ Tensor AttentionStep(KeyValueCache& cache, const Tensor& qkv, int heads, int64_t
   const Tensor one = qkv.Detached().Reshaped({qkv.shape()[0], 1, qkv.shape()[1]});
   const Shape shape = TOST_CHECK_VALUE(AttentionShape(one.shape(), heads));
   TOST_CHECK(shape[0] == cache.batch && shape[2] == cache.width)
-      << "qkv " << qkv.shape() << " against a cache of batch " << cache.batch << ", "
-      << cache.width << " channels";
+      << "qkv " << qkv.shape() << " against a cache of batch " << cache.batch << ", " << cache.width
+      << " channels";
   TOST_CHECK(position >= 0 && position < cache.capacity)
       << "position " << position << " in a cache of " << cache.capacity << " tokens";
   attention_fill_kernel.On(qkv.device().type)(heads, one, position, cache);

@@ -21,10 +21,12 @@ struct AttentionOptions {
 };
 
 // y = softmax(q kᵀ / √d) v for every head.
-//   qkv: [B, T, 3C], packed q | k | v, each head-major (channel h·d + c)   →   y: [B, T, C], d = C/H
+//   qkv: [B, T, 3C], packed q | k | v, each head-major (channel h·d + c)   →   y: [B, T, C], d =
+//   C/H
 // Gradient, with P the softmax and D[i] = Σ_c dy[i, c] y[i, c]:
 //   dv = Pᵀ dy    dS = P ⊙ (dy vᵀ − D)    dq = dS k / √d    dk = dSᵀ q / √d
-// Saves qkv, y and the logarithm of the softmax's denominator, [B, H, T]; recomputes P tile by tile.
+// Saves qkv, y and the logarithm of the softmax's denominator, [B, H, T]; recomputes P tile by
+// tile.
 // float32, float64, bfloat16 (tiles and sums in float32). As F.scaled_dot_product_attention, and as
 // CausalSelfAttention in nanoGPT's model.py.
 Tensor Attention(const Tensor& qkv, const AttentionOptions& options);
@@ -48,11 +50,11 @@ struct KeyValueCache {
 // cache. Records no gradient. CHECKs T ≤ capacity.
 Tensor AttentionPrefill(const Tensor& qkv, int heads, KeyValueCache& cache);
 
-// One token: writes the keys and values of qkv [B, 3C] at `position` and returns what its query sees
-// of positions 0 … position, y [B, C]. Records no gradient. CHECKs position < capacity.
+// One token: writes the keys and values of qkv [B, 3C] at `position` and returns what its query
+// sees of positions 0 … position, y [B, C]. Records no gradient. CHECKs position < capacity.
 Tensor AttentionStep(KeyValueCache& cache, const Tensor& qkv, int heads, int64_t position);
 
-// Kernels. `log_sum` is [B, H, T] in AccumulateDType(qkv).
+// Kernels. `log_sum` is log2 of the softmax's denominators, [B, H, T] in AccumulateDType(qkv).
 using AttentionFn = void(const AttentionOptions& options, const Tensor& qkv, Tensor& y,
                          Tensor& log_sum);
 using AttentionBackwardFn = void(const AttentionOptions& options, const Tensor& qkv,

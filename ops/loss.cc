@@ -60,9 +60,8 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& targets,
   const DeviceType device = logits.device().type;
   Tensor losses = PerRow(logits), log_sums = PerRow(logits);
   cross_entropy_kernel.On(device)(options, logits, targets, losses, log_sums);
-  const int64_t counted = options.reduction == Reduction::kMean
-                              ? CountTargets(targets, options.ignored_target)
-                              : 0;
+  const int64_t counted =
+      options.reduction == Reduction::kMean ? CountTargets(targets, options.ignored_target) : 0;
   const double scale = ScaleOf(options.reduction, counted);
   const Tensor total = Total(losses, scale);
 
@@ -103,8 +102,8 @@ Tensor SoftCrossEntropy(const Tensor& logits, const Tensor& probabilities, Reduc
 absl::StatusOr<int64_t> ProjectedCrossEntropyShape(const Shape& x, const Shape& w,
                                                    const Shape& targets) {
   if (x.rank() < 1 || w.rank() != 2 || x[-1] != w[1]) {
-    return absl::InvalidArgumentError(absl::StrCat("ProjectedCrossEntropy: x ", x.ToString(),
-                                                   " does not fit w ", w.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("ProjectedCrossEntropy: x ", x.ToString(), " does not fit w ", w.ToString()));
   }
   if (x.Rows() != targets.numel()) {
     return absl::InvalidArgumentError(absl::StrCat("ProjectedCrossEntropy: x ", x.ToString(),

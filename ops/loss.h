@@ -23,7 +23,8 @@ struct CrossEntropyOptions {
 // Σ over the rows that count of −Σ_v p[v] log softmax(logits)[v], with
 //   p[v] = (1 − ε)·[v = target] + ε/V,   ε = label_smoothing.
 // logits [..., V], targets int32 [...] in [0, V) or ignored (CHECKed) → scalar in
-// AccumulateDType(logits). Gradient: (softmax − p) per row. Saves the logits and one number per row.
+// AccumulateDType(logits). Gradient: (softmax − p) per row. Saves the logits and one number per
+// row.
 Tensor CrossEntropy(const Tensor& logits, const Tensor& targets,
                     const CrossEntropyOptions& options = {});
 
@@ -39,9 +40,9 @@ absl::StatusOr<int64_t> CrossEntropyShape(const Shape& logits, const Shape& targ
 // with its loss. x [..., C], w [V, C] (the token embedding, tied), targets int32 [...] → scalar.
 //
 // Rows are taken in chunks so that the logits [rows, V] never exist at once. While a tape records,
-// the gradients of both operands are formed chunk by chunk in the forward pass, where the logits are
-// at hand; backward scales them by the gradient of the loss. With bfloat16 operands the logits and
-// the gradient of w are float32.
+// the gradients of both operands are formed chunk by chunk in the forward pass, where the logits
+// are at hand; backward scales them by the gradient of the loss. With bfloat16 operands the logits
+// and the gradient of w are float32.
 Tensor ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& targets);
 
 // The number of rows. Errors: widths that differ, targets that are not one per row of x.
@@ -50,8 +51,8 @@ absl::StatusOr<int64_t> ProjectedCrossEntropyShape(const Shape& x, const Shape& 
 
 // ---- Kernel slots ----
 
-// Writes the loss of every row (0 where ignored) and the logarithm of its softmax's denominator, both
-// [rows] in AccumulateDType(logits).
+// Writes the loss of every row (0 where ignored) and the logarithm of its softmax's denominator,
+// both [rows] in AccumulateDType(logits).
 using CrossEntropyFn = void(const CrossEntropyOptions& options, const Tensor& logits,
                             const Tensor& targets, Tensor& losses, Tensor& log_sums);
 // dlogits = scale (softmax − p).
@@ -66,7 +67,7 @@ using SoftCrossEntropyBackwardFn = void(const Tensor& logits, const Tensor& prob
 // Losses of the rows; dx and dw of their sum where these are defined.
 using ProjectedCrossEntropyFn = void(const Tensor& x, const Tensor& w, const Tensor& targets,
                                      Tensor& losses, Tensor& dx, Tensor& dw);
-// out (+)= scale · x.
+// out (+)= scale · x; x may be float32 where out is bfloat16.
 using ScaleFn = void(const Tensor& x, double scale, Tensor& out, bool add);
 // Σ losses as a scalar, in the order of the rows.
 using SumLossesFn = void(const Tensor& losses, double scale, Tensor& total);

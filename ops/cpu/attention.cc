@@ -9,40 +9,39 @@ namespace {
 // Queries of one task. They share the packing of each tile of keys and values.
 constexpr int64_t kQueriesPerTask = 256;
 
-// The running softmax of one tile of queries, after some tiles of keys.
+// Takes scores [keys, kQueries] into the running softmax of a tile of queries: turns them into
+// 2^(score − maximum) with the new maximum, and sets decay to what earlier sums must be multiplied
+// with. maximum, sum and decay are [kQueries].
 template <class A>
-struct OnlineSoftmax {
-  A* maximum;  // [kQueries]
-  A* sum;      // [kQueries] of exp(score − maximum)
-};
-
-// Turns scores [keys, kQueries] into exp(score − maximum) with the new maximum, and sets decay to
-// what earlier sums must be multiplied with.
-template <class A>
-void AbsorbScores(int64_t keys, OnlineSoftmax<A> state, A* __restrict scores,
-                  A* __restrict decay) {
-  A maximum[kQueries], sum[kQueries];
-  std::copy_n(state.maximum, kQueries, maximum);
+void AbsorbScores(int64_t keys, A* scores, A* maximum, A* sum, A* decay) {
+  constexpr int kVectors = kTileVectors<A>;
+  auto* tile = reinterpret_cast<Vector<A>*>(scores);
+  auto* maxima = reinterpret_cast<Vector<A>*>(maximum);
+  auto* sums = reinterpret_cast<Vector<A>*>(sum);
+  auto* decays = reinterpret_cast<Vector<A>*>(decay);
+  Vector<A> high[kVectors], total[kVectors];
+  for (int v = 0; v < kVectors; ++v) high[v] = maxima[v];
   for (int64_t j = 0; j < keys; ++j) {
-    const A* row = scores + j * kQueries;
-#pragma omp simd
-    for (int64_t i = 0; i < kQueries; ++i) maximum[i] = row[i] > maximum[i] ? row[i] : maximum[i];
-  }
-#pragma omp simd
-  for (int64_t i = 0; i < kQueries; ++i) {
-    decay[i] = Exp(state.maximum[i] - maximum[i]);
-    sum[i] = state.sum[i] * decay[i];
-  }
-  for (int64_t j = 0; j < keys; ++j) {
-    A* row = scores + j * kQueries;
-#pragma omp simd
-    for (int64_t i = 0; i < kQueries; ++i) {
-      row[i] = Exp(row[i] - maximum[i]);
-      sum[i] += row[i];
+    for (int v = 0; v < kVectors; ++v) {
+      const Vector<A> score = tile[j * kVectors + v];
+      high[v] = score > high[v] ? score : high[v];
     }
   }
-  std::copy_n(maximum, kQueries, state.maximum);
-  std::copy_n(sum, kQueries, state.sum);
+  for (int v = 0; v < kVectors; ++v) {
+    decays[v] = Exp2(maxima[v] - high[v]);
+    total[v] = sums[v] * decays[v];
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    for (int v = 0; v < kVectors; ++v) {
+      const Vector<A> weight = Exp2(tile[j * kVectors + v] - high[v]);
+      tile[j * kVectors + v] = weight;
+      total[v] += weight;
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    maxima[v] = high[v];
+    sums[v] = total[v];
+  }
 }
 
 // One head's queries [first, first + count) against all keys they see.
@@ -74,7 +73,7 @@ class ForwardTask {
         mask_(scratch_.Take(kKeys * kQueries)) {}
 
   void Run(T* y, A* log_sum) {
-    const A scale = A(1) / std::sqrt(static_cast<A>(dims_.head_dim));
+    const A scale = static_cast<A>(kLog2E / std::sqrt(static_cast<double>(dims_.head_dim)));
     for (int64_t tile = 0; tile < tiles_; ++tile) {
       PackTransposed(dims_, qkv_ + (first_ + tile * kQueries) * stride_, stride_, Rows(tile), scale,
                      queries_ + tile * dims_.head_dim * kQueries);
@@ -110,9 +109,8 @@ class ForwardTask {
         std::fill_n(scores_ + j * kQueries, lanes, -std::numeric_limits<A>::infinity());
       });
     }
-    A decay[kQueries];
-    AbsorbScores<A>(keys, {maximum_ + tile * kQueries, denominator_ + tile * kQueries}, scores_,
-                    decay);
+    alignas(kVectorBytes) A decay[kQueries];
+    AbsorbScores(keys, scores_, maximum_ + tile * kQueries, denominator_ + tile * kQueries, decay);
     if (options_.dropout > 0) {
       DropoutTile(options_, dims_, batch_, head_, query, key, keys, mask_);
       for (int64_t e = 0; e < keys * kQueries; ++e) scores_[e] *= mask_[e];
@@ -134,7 +132,7 @@ class ForwardTask {
       for (int64_t c = 0; c < dims_.head_dim; ++c) {
         out[i * dims_.width() + c] = static_cast<T>(sums_[i * dims_.padded + c] * factor);
       }
-      logs[i] = maximum_[i] + Log(denominator_[i]);
+      logs[i] = maximum_[i] + std::log2(denominator_[i]);
     }
   }
 
@@ -143,7 +141,7 @@ class ForwardTask {
   const int64_t batch_, head_, first_, count_, tiles_, stride_;
   const T* qkv_;  // of token 0, channel 0 of the head's queries
   TileScratch<A> scratch_;
-  A* queries_;  // [tiles][head_dim, kQueries], times 1/√d
+  A* queries_;  // [tiles][head_dim, kQueries], times log2(e)/√d
   A* sums_;     // [tiles · kQueries, padded]
   A* maximum_;
   A* denominator_;

@@ -13,7 +13,7 @@ template <class T>
 struct BackwardOperands {
   const AttentionOptions& options;
   AttentionDims dims;
-  int64_t segment;     // keys of one task, a multiple of kKeys
+  int64_t segment;  // keys of one task, a multiple of kKeys
   const T* qkv;
   const T* y;
   const Accumulate<T>* log_sum;
@@ -95,13 +95,13 @@ class BackwardTask {
     std::fill_n(dqueries_, kQueries * dims_.padded, A(0));
     for (int64_t key = 0; key < count_; key += kKeys) {
       const int64_t keys = std::min(kKeys, count_ - key);
-      const int64_t seen =
-          on_.options.causal ? std::min(keys, query + rows - first_ - key) : keys;
+      const int64_t seen = on_.options.causal ? std::min(keys, query + rows - first_ - key) : keys;
       if (seen > 0) Tile(query, rows, key, seen);
     }
     if (on_.parts != nullptr) {
-      A* part = on_.parts + ((segment_ * dims_.batch * dims_.heads + head_index_) * dims_.tokens +
-                             query) * dims_.head_dim;
+      A* part = on_.parts +
+                ((segment_ * dims_.batch * dims_.heads + head_index_) * dims_.tokens + query) *
+                    dims_.head_dim;
       Unpack(dqueries_, dims_.padded, rows, dims_.head_dim, scale_, false, part, dims_.head_dim);
     } else {
       T* out = on_.dqkv + (batch_ * dims_.tokens + query) * stride_ + head_ * dims_.head_dim;
@@ -113,7 +113,7 @@ class BackwardTask {
     const int64_t token = batch_ * dims_.tokens + query, channel = head_ * dims_.head_dim;
     const T* q = on_.qkv + token * stride_ + channel;
     Pack(dims_, q, stride_, rows, scale_, queries_);
-    PackTransposed(dims_, q, stride_, rows, scale_, queries_t_);
+    PackTransposed(dims_, q, stride_, rows, scale_ * static_cast<A>(kLog2E), queries_t_);
     const T* dy = on_.dy + token * dims_.width() + channel;
     Pack(dims_, dy, dims_.width(), rows, A(1), dy_);
     PackTransposed(dims_, dy, dims_.width(), rows, A(1), dy_t_);
@@ -149,28 +149,32 @@ class BackwardTask {
 
   // From scores and dweights to weights (dropout applied) and dscores, both [keys, kQueries].
   void Differentiate(int64_t query, int64_t key, int64_t keys) {
-    A* __restrict weights = weights_;
-    A* __restrict dscores = dscores_;
+    const int64_t count = keys * kQueries;
     const bool dropout = on_.options.dropout > 0;
     if (dropout) {
       DropoutTile(on_.options, dims_, batch_, head_, query, first_ + key, keys, mask_);
-      for (int64_t e = 0; e < keys * kQueries; ++e) dscores[e] *= mask_[e];
+      for (int64_t e = 0; e < count; ++e) dscores_[e] *= mask_[e];
     }
+    constexpr int kVectors = kTileVectors<A>;
+    auto* weights = reinterpret_cast<Vector<A>*>(weights_);
+    auto* dscores = reinterpret_cast<Vector<A>*>(dscores_);
+    const auto* logs = reinterpret_cast<const Vector<A>*>(log_sum_);
+    const auto* dots = reinterpret_cast<const Vector<A>*>(dot_);
     for (int64_t j = 0; j < keys; ++j) {
-#pragma omp simd
-      for (int64_t i = 0; i < kQueries; ++i) {
-        const A weight = Exp(weights[j * kQueries + i] - log_sum_[i]);
-        weights[j * kQueries + i] = weight;
-        dscores[j * kQueries + i] = weight * (dscores[j * kQueries + i] - dot_[i]);
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t at = j * kVectors + v;
+        const Vector<A> weight = Exp2(weights[at] - logs[v]);
+        weights[at] = weight;
+        dscores[at] = weight * (dscores[at] - dots[v]);
       }
     }
     if (dropout) {
-      for (int64_t e = 0; e < keys * kQueries; ++e) weights[e] *= mask_[e];
+      for (int64_t e = 0; e < count; ++e) weights_[e] *= mask_[e];
     }
     if (on_.options.causal) {
       ForHidden(query, first_ + key, keys, [&](int64_t j, int64_t lanes) {
-        std::fill_n(weights + j * kQueries, lanes, A(0));
-        std::fill_n(dscores + j * kQueries, lanes, A(0));
+        std::fill_n(weights_ + j * kQueries, lanes, A(0));
+        std::fill_n(dscores_ + j * kQueries, lanes, A(0));
       });
     }
   }
@@ -180,20 +184,20 @@ class BackwardTask {
   const int64_t head_index_, segment_, batch_, head_, first_, count_, stride_;
   const A scale_;
   TileScratch<A> scratch_;
-  A* keys_;     // [count, padded], like the next three
+  A* keys_;  // [count, padded], like the next three
   A* values_;
   A* dkeys_;
   A* dvalues_;
   A* queries_;  // [kQueries, padded], times 1/√d
   A* dy_;       // [kQueries, padded]
   A* dqueries_;
-  A* queries_t_;  // [head_dim, kQueries], times 1/√d
+  A* queries_t_;  // [head_dim, kQueries], times log2(e)/√d
   A* dy_t_;
   A* weights_;  // [kKeys, kQueries], like the next two
   A* dscores_;
   A* mask_;
-  A dot_[kQueries];  // D
-  A log_sum_[kQueries];
+  alignas(kVectorBytes) A dot_[kQueries];  // D
+  alignas(kVectorBytes) A log_sum_[kQueries];
 };
 
 // dq of every token: its parts, in the order of the segments that it saw.
@@ -228,9 +232,11 @@ void AttentionBackward(const AttentionOptions& options, const Tensor& qkv, const
     const int64_t heads = dims.batch * dims.heads;
     const int64_t cuts = CeilDiv(kWantedTasks, std::max<int64_t>(heads, 1));
     const int64_t segment = std::max(kKeys, CeilDiv(CeilDiv(dims.tokens, cuts), kKeys) * kKeys);
-    BackwardOperands<T> on{options,           dims,         segment,
-                           qkv.data<T>(),     y.data<T>(),  log_sum.data<A>(),
-                           dy.data<T>(),      dqkv.mutable_data<T>(), add, nullptr};
+    BackwardOperands<T> on{options,      dims,
+                           segment,      qkv.data<T>(),
+                           y.data<T>(),  log_sum.data<A>(),
+                           dy.data<T>(), dqkv.mutable_data<T>(),
+                           add,          nullptr};
     Tensor parts;
     if (on.segments() > 1) {
       parts = Tensor::Empty({on.segments(), heads, dims.tokens, dims.head_dim}, kDTypeOf<A>);

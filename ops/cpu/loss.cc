@@ -10,9 +10,20 @@
 namespace tost::ops::cpu {
 namespace {
 
-// log Σ exp of a row.
+// log Σ exp of a row as a sum of two, so that the loss of a row with large logits does not lose
+// what cancels between them.
+template <class A>
+struct SplitLogSum {
+  A largest;  // logit
+  A rest;     // log Σ exp(logit − largest)
+
+  A sum() const { return largest + rest; }
+  // −log softmax of one of the row's logits (or of the mean of several).
+  A LossOf(A logit) const { return rest - (logit - largest); }
+};
+
 template <class T>
-Accumulate<T> LogSumExp(const T* __restrict row, int64_t count) {
+SplitLogSum<Accumulate<T>> LogSumExp(const T* __restrict row, int64_t count) {
   using A = Accumulate<T>;
   A largest = static_cast<A>(row[0]);
 #pragma omp simd reduction(max : largest)
@@ -23,15 +34,16 @@ Accumulate<T> LogSumExp(const T* __restrict row, int64_t count) {
   A sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t v = 0; v < count; ++v) sum += Exp(static_cast<A>(row[v]) - largest);
-  return largest + Log(sum);
+  return {largest, Log(sum)};
 }
 
+// Σ (row[v] − shift)
 template <class T>
-Accumulate<T> Sum(const T* __restrict row, int64_t count) {
+Accumulate<T> Sum(const T* __restrict row, int64_t count, Accumulate<T> shift = 0) {
   using A = Accumulate<T>;
   A sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t v = 0; v < count; ++v) sum += static_cast<A>(row[v]);
+  for (int64_t v = 0; v < count; ++v) sum += static_cast<A>(row[v]) - shift;
   return sum;
 }
 
@@ -60,8 +72,9 @@ int64_t RowsPerChunk(int64_t rows, int64_t vocabulary) {
 template <class T, class A>
 void LossAndGradientOfRow(const A* logits, int64_t vocabulary, int32_t target, A* loss,
                           T* gradient) {
-  const A log_sum = LogSumExp(logits, vocabulary);
-  *loss = log_sum - logits[target];
+  const SplitLogSum<A> split = LogSumExp(logits, vocabulary);
+  const A log_sum = split.sum();
+  *loss = split.LossOf(logits[target]);
   if (gradient == nullptr) return;
   const A at_target = Exp(logits[target] - log_sum) - A{1};
 #pragma omp simd
@@ -92,7 +105,8 @@ class ProjectedLoss {
         logits_(Tensor::Empty({chunk_, vocabulary_}, kDTypeOf<A>)) {
     const bool gradients = dx_ != nullptr || dw_ != nullptr;
     // Where the types agree a row's gradient takes the place of its logits.
-    if (gradients) gradient_ = std::is_same_v<T, A> ? logits_ : Tensor::Empty(logits_.shape(), kDTypeOf<T>);
+    if (gradients)
+      gradient_ = std::is_same_v<T, A> ? logits_ : Tensor::Empty(logits_.shape(), kDTypeOf<T>);
   }
 
   void Run() {
@@ -153,12 +167,15 @@ void CrossEntropy(const CrossEntropyOptions& options, const Tensor& logits, cons
     const A smoothing = static_cast<A>(options.label_smoothing);
     ForEachRow(rows, classes, [&](int64_t r) {
       const T* row = data + r * classes;
-      log_sum[r] = LogSumExp(row, classes);
+      const SplitLogSum<A> split = LogSumExp(row, classes);
+      log_sum[r] = split.sum();
       loss[r] = 0;
       if (ids[r] == options.ignored_target) return;
       const A hit = static_cast<A>(row[CheckedTarget(ids, r, classes)]);
-      const A mean = smoothing == 0 ? A(0) : Sum(row, classes) / static_cast<A>(classes);
-      loss[r] = log_sum[r] - (1 - smoothing) * hit - smoothing * mean;
+      loss[r] = split.LossOf(hit);
+      if (smoothing == 0) return;
+      const A mean = split.rest - Sum(row, classes, split.largest) / static_cast<A>(classes);
+      loss[r] += smoothing * (mean - loss[r]);
     });
   });
 }
@@ -203,10 +220,11 @@ void SoftCrossEntropy(const Tensor& logits, const Tensor& probabilities, Tensor&
     ForEachRow(rows, classes, [&](int64_t r) {
       const T* __restrict row = data + r * classes;
       const A* __restrict p = weights + r * classes;
-      log_sum[r] = LogSumExp(row, classes);
+      const SplitLogSum<A> split = LogSumExp(row, classes);
+      log_sum[r] = split.sum();
       A sum = 0;
 #pragma omp simd reduction(+ : sum)
-      for (int64_t v = 0; v < classes; ++v) sum += p[v] * (log_sum[r] - static_cast<A>(row[v]));
+      for (int64_t v = 0; v < classes; ++v) sum += p[v] * split.LossOf(static_cast<A>(row[v]));
       loss[r] = sum;
     });
   });
@@ -244,23 +262,26 @@ void ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& targe
 }
 
 void ScaleGradient(const Tensor& x, double scale, Tensor& out, bool add) {
-  VisitFloat(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  auto run = [&]<class T, class Out>(T, Out) {
     using A = Accumulate<T>;
-    const T* from = x.data<T>();
-    T* to = out.mutable_data<T>();
+    const T* from_all = x.data<T>();
+    Out* to_all = out.mutable_data<Out>();
     const A factor = static_cast<A>(scale);
     ParallelFor(x.numel(), RowGrain(1), [&](int64_t begin, int64_t end) {
-      if (add) {
-        for (int64_t i = begin; i < end; ++i) {
-          to[i] = static_cast<T>(static_cast<A>(to[i]) + factor * static_cast<A>(from[i]));
-        }
-      } else {
-        for (int64_t i = begin; i < end; ++i) {
-          to[i] = static_cast<T>(factor * static_cast<A>(from[i]));
-        }
+      const T* __restrict from = from_all;
+      Out* __restrict to = to_all;
+      for (int64_t i = begin; i < end; ++i) {
+        const A value = factor * static_cast<A>(from[i]);
+        to[i] = static_cast<Out>(add ? static_cast<A>(to[i]) + value : value);
       }
     });
+  };
+  VisitFloat(x.dtype(), [&](auto zero) {
+    if (x.dtype() == out.dtype()) return run(zero, zero);
+    // The float32 gradient of a bfloat16 matrix whose cell is not a parameter's.
+    TOST_CHECK(x.dtype() == DType::kFloat32 && out.dtype() == DType::kBFloat16)
+        << "gradient of " << out.dtype() << " from " << x.dtype();
+    run(float{}, bfloat16{});
   });
 }
 

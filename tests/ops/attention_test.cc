@@ -51,8 +51,8 @@ std::vector<double> Formula(const Case& c, const std::vector<double>& qkv) {
           sum += weight[static_cast<size_t>(j)];
         }
         for (int64_t j = 0; j < seen; ++j) {
-          const bool dropped = c.dropout > 0 &&
-                               Uniform(key, b, (h * c.tokens + i) * c.tokens + j) < c.dropout;
+          const bool dropped =
+              c.dropout > 0 && Uniform(key, b, (h * c.tokens + i) * c.tokens + j) < c.dropout;
           const double share =
               dropped ? 0 : weight[static_cast<size_t>(j)] / sum / (1 - double{c.dropout});
           for (int64_t e = 0; e < c.head_dim; ++e) {
@@ -79,13 +79,15 @@ double Difference(const std::vector<double>& a, const std::vector<double>& b) {
   return worst;
 }
 
-// Tile borders at 64 queries and 128 keys, the border of a task at 256 queries, one token, one head,
-// head sizes that are no multiple of a vector.
+// Tile borders at 64 queries and keys, the border of a task at 256 queries, keys in one and several
+// segments (fewer than 16 heads in all), one token, one head, head sizes that are no multiple of a
+// vector.
 const Case kCases[] = {
-    {1, 1, 1, 4, true, 0},      {2, 1, 3, 5, false, 0},    {2, 7, 1, 3, true, 0},
-    {1, 64, 2, 8, true, 0},     {1, 65, 2, 8, false, 0},   {2, 130, 3, 20, true, 0},
-    {1, 300, 2, 48, true, 0},   {1, 300, 1, 33, false, 0}, {1, 257, 2, 64, true, 0},
-    {2, 37, 2, 6, true, 0.25f}, {1, 150, 2, 16, false, 0.5f}, {1, 261, 1, 80, true, 0.1f},
+    {1, 1, 1, 4, true, 0},        {2, 1, 3, 5, false, 0},      {2, 7, 1, 3, true, 0},
+    {1, 64, 2, 8, true, 0},       {1, 65, 2, 8, false, 0},     {2, 130, 3, 20, true, 0},
+    {1, 300, 2, 48, true, 0},     {1, 300, 1, 33, false, 0},   {1, 257, 2, 64, true, 0},
+    {4, 150, 4, 8, true, 0},      {4, 150, 4, 8, false, 0},    {2, 37, 2, 6, true, 0.25f},
+    {1, 150, 2, 16, false, 0.5f}, {1, 261, 1, 80, true, 0.1f},
 };
 
 // Sums of at most 300 terms in another order than the formula's.
@@ -107,14 +109,15 @@ TEST(Attention, EqualsTheFormula) {
 }
 
 TEST(Attention, GradientsAreThoseOfFiniteDifferences) {
-  const Case cases[] = {{1, 1, 1, 2, true, 0},  {2, 1, 2, 3, false, 0},   {2, 5, 2, 3, true, 0},
-                        {1, 9, 1, 4, false, 0}, {1, 67, 1, 2, true, 0},   {1, 67, 1, 1, false, 0},
+  const Case cases[] = {{1, 1, 1, 2, true, 0},    {2, 1, 2, 3, false, 0},
+                        {2, 5, 2, 3, true, 0},    {1, 9, 1, 4, false, 0},
+                        {1, 67, 1, 2, true, 0},   {1, 67, 1, 1, false, 0},
                         {2, 6, 2, 2, true, 0.3f}, {1, 66, 1, 1, false, 0.5f}};
   for (const Case& c : cases) {
     SCOPED_TRACE(testing::PrintToString(c));
-    const GradcheckReport report = Gradcheck(
-        [&](const std::vector<Tensor>& x) { return Attention(x[0], c.options()); },
-        {RandomTensor(c.shape(), 11)});
+    const GradcheckReport report =
+        Gradcheck([&](const std::vector<Tensor>& x) { return Attention(x[0], c.options()); },
+                  {RandomTensor(c.shape(), 11)});
     EXPECT_TRUE(report.passed()) << report.worst << report.failure;
   }
 }
@@ -122,8 +125,7 @@ TEST(Attention, GradientsAreThoseOfFiniteDifferences) {
 // y and dqkv of the same tape in any dtype, as float64.
 std::pair<std::vector<double>, std::vector<double>> ValueAndGradient(const Case& c, DType dtype) {
   const Tensor qkv = Leaf(Converted(RandomTensor(c.shape(), 5, -2, 2), dtype));
-  const Tensor dy =
-      Converted(RandomTensor({c.batch, c.tokens, c.heads * c.head_dim}, 6), dtype);
+  const Tensor dy = Converted(RandomTensor({c.batch, c.tokens, c.heads * c.head_dim}, 6), dtype);
   Tape tape;
   const Tensor y = Attention(qkv, c.options());
   tape.BackwardFrom(y, dy);
