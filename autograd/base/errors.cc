@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 namespace tost {
 namespace {
 
@@ -11,8 +13,9 @@ FailureHook failure_hook = nullptr;
 thread_local const char* running_op = nullptr;
 
 [[noreturn]] void Fail(const std::string& message) {
-  std::string line = "internal error: " + message;
-  if (running_op != nullptr) line += std::string(" (while running ") + running_op + ")";
+  const std::string op =
+      running_op == nullptr ? "" : absl::StrCat(" (while running ", running_op, ")");
+  const std::string line = absl::StrCat("internal error: ", message, op);
   std::fprintf(stderr, "%s\n", line.c_str());
   std::fprintf(stderr, "This is a defect of tost: please report it with the command you ran.\n");
   if (failure_hook != nullptr) failure_hook(line.c_str());

@@ -3,6 +3,7 @@
 #define TOST_OPS_CPU_GEMM_H_
 
 #include <cstdint>
+#include <string>
 
 #include "autograd/base/bfloat16.h"
 
@@ -28,6 +29,9 @@ void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, boo
 // The product of bfloat16 operands as float, not rounded.
 void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b, bool add,
           float* c, int64_t c_stride);
+
+// Name and version of the library behind the float product: "oneDNN 2.6.3".
+std::string GemmLibrary();
 
 }  // namespace tost::ops::cpu
 
