@@ -19,6 +19,9 @@ struct Tiling {
   int64_t depth;  // of a K split; k when there is none
 };
 
+// Up to here a product is bound by reading b rather than by arithmetic.
+constexpr int64_t kFewRows = 32;
+
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // `extent` cut into equal pieces of about `target`, each a multiple of 16 (the library's
@@ -33,10 +36,11 @@ int64_t Piece(int64_t extent, int64_t target) {
 // of 512 x 768 and 256 x 384 cost 3 and 5 where b is transposed, nothing elsewhere; sums cut into
 // depths of 1024 and 512 cost 1 and 3.
 Tiling ChooseTiling(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kTasks = 8, kWorkPerTask = 1 << 19, kLeastDepth = 512;
+  constexpr int64_t kTasks = 8, kWorkPerTask = 1 << 19, kLeastDepth = 512, kLeastExtent = 64;
   Tiling tile{m, n, k};
   auto tasks = [&] { return CeilDivide(m, tile.rows) * CeilDivide(n, tile.columns); };
-  const int64_t wanted = std::min(kTasks, m * n * k / kWorkPerTask);
+  // With few rows the time goes into reading b, as if there were eight more.
+  const int64_t wanted = std::min(kTasks, (m + 8) * n * k / kWorkPerTask);
   if (wanted <= 1) return tile;
   for (const auto& [rows, columns] :
        {std::pair<int64_t, int64_t>{1024, 768}, {512, 768}, {256, 384}}) {
@@ -45,8 +49,14 @@ Tiling ChooseTiling(int64_t m, int64_t n, int64_t k) {
     if (tasks() >= wanted) return tile;
   }
   const int64_t splits = std::min(CeilDivide(wanted, tasks()), k / kLeastDepth);
-  if (splits > 1) tile.depth = Piece(k, CeilDivide(k, splits));
-  if (splits <= 1) tile.rows = Piece(m, 128);
+  if (splits > 1 && m > kFewRows) {
+    tile.depth = Piece(k, CeilDivide(k, splits));
+    return tile;
+  }
+  while (tasks() < wanted && std::max(tile.rows, tile.columns) > kLeastExtent) {
+    int64_t& longer = tile.rows > tile.columns ? tile.rows : tile.columns;
+    longer = Piece(longer, CeilDivide(longer, 2));
+  }
   return tile;
 }
 
@@ -171,66 +181,17 @@ void Store(int64_t m, int64_t n, const float* sums, bool add, bfloat16* c, int64
   });
 }
 
-// out[r] = Σ_p w[r, p] x[p] for `rows` rows (at most 4) of w. Four rows at a time keep enough loads
-// in flight.
-template <class T>
-void Dots(int64_t rows, int64_t k, const T* w, int64_t w_stride, const T* __restrict x,
-          float* __restrict out) {
-  if (rows < 4) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* __restrict row = w + r * w_stride;
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t p = 0; p < k; ++p) sum += static_cast<float>(row[p]) * static_cast<float>(x[p]);
-      out[r] = sum;
-    }
-    return;
-  }
-  const T* __restrict w0 = w;
-  const T* __restrict w1 = w0 + w_stride;
-  const T* __restrict w2 = w1 + w_stride;
-  const T* __restrict w3 = w2 + w_stride;
-  float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
-  for (int64_t p = 0; p < k; ++p) {
-    const float value = static_cast<float>(x[p]);
-    s0 += static_cast<float>(w0[p]) * value;
-    s1 += static_cast<float>(w1[p]) * value;
-    s2 += static_cast<float>(w2[p]) * value;
-    s3 += static_cast<float>(w3[p]) * value;
-  }
-  out[0] = s0;
-  out[1] = s1;
-  out[2] = s2;
-  out[3] = s3;
-}
-
-// A product with few rows (decoding) reads the weights once and does little else: it is bound by
-// memory, and packing operands would double the traffic. b is stored as [n, k].
-constexpr int64_t kFewRows = 8;
-
-template <class T>
-bool IsFewRows(int64_t m, const MatrixView<T>& a, const MatrixView<T>& b) {
-  return m <= kFewRows && !a.transposed && b.transposed;
-}
-
-template <class T, class Out>
-void FewRowsGemm(int64_t m, int64_t n, int64_t k, const MatrixView<T>& a, const MatrixView<T>& b,
-                 bool add, Out* c, int64_t c_stride) {
+// A product with few rows (decoding) is bound by reading b, stored as [n, k]: its rows are widened
+// block by block into a core's cache, so that memory is read once and at half of float's width.
+void FewRowsGemm(int64_t m, int64_t n, int64_t k, const MatrixView<float>& a,
+                 const MatrixView<bfloat16>& b, bool add, float* c, int64_t c_stride) {
   constexpr int64_t kElementsPerTask = 65536;
-  const int64_t grain = std::max<int64_t>(4, kElementsPerTask / k / 4 * 4);
-  ParallelFor(n, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; j += 4) {
-      const int64_t count = std::min<int64_t>(4, end - j);
-      for (int64_t i = 0; i < m; ++i) {
-        float sums[4];
-        Dots(count, k, b.data + j * b.stride, b.stride, a.data + i * a.stride, sums);
-        Out* out = c + i * c_stride + j;
-        for (int64_t r = 0; r < count; ++r) {
-          out[r] = static_cast<Out>(add ? static_cast<float>(out[r]) + sums[r] : sums[r]);
-        }
-      }
-    }
+  const int64_t block = std::max<int64_t>(16, kElementsPerTask / k / 16 * 16);
+  ParallelFor(n, block, [&](int64_t begin, int64_t end) {
+    const int64_t count = end - begin;
+    const Tensor wide = Widened({b.data + begin * b.stride, b.stride}, count, k);
+    const MatrixView<float> view{wide.data<float>(), k, /*transposed=*/true};
+    Sgemm(m, count, k, a.data, a, view.data, view, add, c + begin, c_stride);
   });
 }
 
@@ -248,7 +209,6 @@ void Gemm<float>(int64_t m, int64_t n, int64_t k, MatrixView<float> a, MatrixVie
                  bool add, float* c, int64_t c_stride) {
   if (m == 0 || n == 0) return;
   if (k == 0) return EmptySum(m, n, add, c, c_stride);
-  if (IsFewRows(m, a, b)) return FewRowsGemm(m, n, k, a, b, add, c, c_stride);
   TiledGemm(m, n, k, a, b, add, c, c_stride);
 }
 
@@ -267,16 +227,18 @@ void Gemm<double>(int64_t m, int64_t n, int64_t k, MatrixView<double> a, MatrixV
 
 void Gemm(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b, bool add,
           float* c, int64_t c_stride) {
-  if (k > 0 && IsFewRows(m, a, b)) return FewRowsGemm(m, n, k, a, b, add, c, c_stride);
-  const Tensor wide_a = Widened(a, m, k), wide_b = Widened(b, k, n);
-  Gemm(m, n, k, MatrixView<float>{wide_a.data<float>(), wide_a.shape()[1], a.transposed},
-       MatrixView<float>{wide_b.data<float>(), wide_b.shape()[1], b.transposed}, add, c, c_stride);
+  const Tensor wide_a = Widened(a, m, k);
+  const MatrixView<float> view_a{wide_a.data<float>(), wide_a.shape()[1], a.transposed};
+  if (m <= kFewRows && b.transposed && k > 0) {
+    return FewRowsGemm(m, n, k, view_a, b, add, c, c_stride);
+  }
+  const Tensor wide_b = Widened(b, k, n);
+  Gemm(m, n, k, view_a, {wide_b.data<float>(), wide_b.shape()[1], b.transposed}, add, c, c_stride);
 }
 
 template <>
 void Gemm<bfloat16>(int64_t m, int64_t n, int64_t k, MatrixView<bfloat16> a, MatrixView<bfloat16> b,
                     bool add, bfloat16* c, int64_t c_stride) {
-  if (k > 0 && IsFewRows(m, a, b)) return FewRowsGemm(m, n, k, a, b, add, c, c_stride);
   Tensor scratch = Tensor::Empty({m, n}, DType::kFloat32);
   float* sums = scratch.mutable_data<float>();
   Gemm(m, n, k, a, b, /*add=*/false, sums, n);

@@ -107,15 +107,15 @@ inline double Erf(double x) { return std::erf(x); }
 inline float Tanh(float x) {
   const float magnitude = __builtin_fabsf(x);
   const float t = Select(magnitude > 10.0f, 10.0f, magnitude);  // tanh(10) rounds to 1
-  const float far = __builtin_copysignf(1.0f - 2.0f / (Exp(2.0f * t) + 1.0f), x);
+  const float far = 1.0f - 2.0f / (Exp(2.0f * t) + 1.0f);
   const float s = t * t;
   float p = -5.70498872745e-3f;
   p = p * s + 2.06390887954e-2f;
   p = p * s - 5.37397155531e-2f;
   p = p * s + 1.33314422036e-1f;
   p = p * s - 3.33332819422e-1f;
-  const float near = p * s * x + x;
-  return Select(t > 0.625f, far, near);
+  const float near = p * s * t + t;
+  return __builtin_copysignf(Select(t > 0.625f, far, near), x);
 }
 inline double Tanh(double x) { return std::tanh(x); }
 
