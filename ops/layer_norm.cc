@@ -30,7 +30,7 @@ absl::StatusOr<Shape> LayerNormShape(const Shape& x, const Shape& weight,
   return x;
 }
 
-Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon) {
+Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon) {
   const DType vector_dtype = AccumulateDType(x.dtype());
   TOST_CHECK(weight.dtype() == vector_dtype)
       << "LayerNorm: weight is " << weight.dtype() << ", expected " << vector_dtype;

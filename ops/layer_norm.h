@@ -16,14 +16,14 @@ namespace tost::ops {
 // weight:
 //   dx = ρ (g − mean(g) − x̂ mean(g x̂)),   dweight += Σ_rows dy x̂,   dbias += Σ_rows dy.
 // Saves x, and μ and ρ of each row.
-Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon);
+Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon);
 
 // The extents of y, or why there are none.
 absl::StatusOr<Shape> LayerNormShape(const Shape& x, const Shape& weight,
                                      const std::optional<Shape>& bias = std::nullopt);
 
 // Writes y, and mean and rstd [rows] in weight's dtype.
-using LayerNormFn = void(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon,
+using LayerNormFn = void(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon,
                          Tensor& y, Tensor& mean, Tensor& rstd);
 extern Kernel<LayerNormFn> layer_norm_kernel;
 

@@ -114,7 +114,7 @@ void Backward(const BackwardArguments<T>& in, int64_t rows, LayerNormGradients& 
 
 }  // namespace
 
-void LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon, Tensor& y,
+void LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon, Tensor& y,
                Tensor& mean, Tensor& rstd) {
   VisitFloat(x.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -10,7 +10,7 @@ struct LayerNormGradients;
 
 namespace cpu {
 
-void LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, float epsilon, Tensor& y,
+void LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon, Tensor& y,
                Tensor& mean, Tensor& rstd);
 void LayerNormBackward(const Tensor& x, const Tensor& weight, const Tensor& mean,
                        const Tensor& rstd, const Tensor& dy, LayerNormGradients& out);

@@ -14,7 +14,7 @@
 namespace tost::ops {
 namespace {
 
-constexpr float kEpsilon = 1e-5f;
+constexpr double kEpsilon = 1e-5;
 // A few float32 roundings of results of size 4.
 constexpr double kFloatTolerance = 2e-6;
 // One bfloat16 rounding (2⁻⁹ of the value).
@@ -33,7 +33,7 @@ std::vector<double> LayerNormByLoops(const Tensor& x, const Tensor& weight, cons
     for (size_t c = 0; c < columns; ++c) {
       variance += (in[row + c] - mean) * (in[row + c] - mean) / static_cast<double>(columns);
     }
-    const double rstd = 1 / std::sqrt(variance + static_cast<double>(kEpsilon));
+    const double rstd = 1 / std::sqrt(variance + kEpsilon);
     for (size_t c = 0; c < columns; ++c) y[row + c] = (in[row + c] - mean) * rstd * w[c] + b[c];
   }
   return y;

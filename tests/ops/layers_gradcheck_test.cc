@@ -44,7 +44,7 @@ TEST(Linear, Gelu) {
 }
 
 Tensor Normalise(const std::vector<Tensor>& t) {
-  return LayerNorm(t[0], t[1], t.size() > 2 ? t[2] : Tensor(), /*epsilon=*/1e-5f);
+  return LayerNorm(t[0], t[1], t.size() > 2 ? t[2] : Tensor(), /*epsilon=*/1e-5);
 }
 
 TEST(LayerNorm, WithAndWithoutBias) {
