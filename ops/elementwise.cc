@@ -4,9 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "autograd/tape.h"
+#include "ops/binary_functors.h"
 #include "ops/elementwise_kernels.h"
-#include "ops/functors.h"
 #include "ops/reduce.h"
+#include "ops/unary_functors.h"
 
 namespace tost {
 namespace ops {

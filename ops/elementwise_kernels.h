@@ -1,4 +1,5 @@
-// Where each device's elementwise loops are found: one slot per functor of ops/functors.h.
+// Where each device's elementwise loops are found: one slot per functor of
+// ops/unary_functors.h and ops/binary_functors.h.
 #ifndef TOST_OPS_ELEMENTWISE_KERNELS_H_
 #define TOST_OPS_ELEMENTWISE_KERNELS_H_
 

@@ -1,4 +1,4 @@
-// The elementary functions of the functors in ops/functors.h, for float and double: the one place
+// The elementary functions of the functors in ops/*_functors.h, for float and double: the one place
 // that decides which library computes them.
 #ifndef TOST_OPS_FUNCTOR_MATH_H_
 #define TOST_OPS_FUNCTOR_MATH_H_

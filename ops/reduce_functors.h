@@ -1,6 +1,6 @@
 // The reductions, one struct each: what an element contributes and how contributions combine.
 // `center` is a number per result (the mean, the maximum) that some of them measure from. Usable by
-// a kernel for any device, like ops/functors.h.
+// a kernel for any device, like ops/unary_functors.h.
 #ifndef TOST_OPS_REDUCE_FUNCTORS_H_
 #define TOST_OPS_REDUCE_FUNCTORS_H_
 

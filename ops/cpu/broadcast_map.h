@@ -16,7 +16,7 @@
 
 #include "autograd/base/dtype.h"
 #include "autograd/base/parallel.h"
-#include "autograd/shape.h"
+#include "autograd/tensor.h"
 
 namespace tost::ops::cpu {
 
@@ -25,6 +25,11 @@ struct Operand {
   const T* data;
   Shape shape;
 };
+
+template <class T>
+Operand<T> Read(const Tensor& x) {
+  return {x.data<T>(), x.shape()};
+}
 
 // The merged axes of a result and the operands' strides along them, outermost first.
 template <int kOperands>

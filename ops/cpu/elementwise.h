@@ -1,4 +1,5 @@
-// CPU loops over the functors of ops/functors.h. Instantiated in elementwise.cc for every functor.
+// CPU loops over the functors of ops/unary_functors.h and ops/binary_functors.h, instantiated for
+// all of them in elementwise.cc and elementwise_binary.cc.
 #ifndef TOST_OPS_CPU_ELEMENTWISE_H_
 #define TOST_OPS_CPU_ELEMENTWISE_H_
 

@@ -202,9 +202,7 @@ void ReduceBackward(const Tensor& x, const Tensor& center, const Tensor& weight,
     VisitResult<T>(dx.dtype(), [&](auto out) {
       BroadcastMap(
           x.shape(), [](auto value, auto c, auto w) { return w * F::Slope(value, c); }, add,
-          dx.mutable_data<decltype(out)>(), Operand<T>{x.data<T>(), x.shape()},
-          Operand<A>{center.data<A>(), center.shape()},
-          Operand<A>{weight.data<A>(), weight.shape()});
+          dx.mutable_data<decltype(out)>(), Read<T>(x), Read<A>(center), Read<A>(weight));
     });
   });
 }

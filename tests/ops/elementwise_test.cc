@@ -15,7 +15,6 @@ namespace tost::ops {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsNan;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
