@@ -23,9 +23,9 @@ struct PreparedCharacters {
 };
 
 // Writes train.bin, val.bin and vocabulary.json. With n characters, the first
-// floor(n · (1 − validation_fraction)) are for training, as in nanoGPT's prepare.py. The text is read
-// twice, in pieces. An empty text or an empty split is an error. The three files get their names only
-// when all are on the disk; an error before that changes nothing.
+// floor(n · (1 − validation_fraction)) are for training, as in nanoGPT's prepare.py. The text is
+// read twice, in pieces. An empty text or an empty split is an error. The three files get their
+// names only when all are on the disk; an error before that changes nothing.
 absl::StatusOr<PreparedCharacters> PrepareCharacters(const PrepareCharactersOptions& options);
 
 }  // namespace tost::data
