@@ -54,6 +54,27 @@ std::string ValueOf(const std::vector<std::string>& arguments, const std::string
   return "";
 }
 
+// The sub-command that the arguments name, and the place of the first argument behind its name.
+std::pair<const CLI::App*, size_t> FindCommand(const CLI::App& app,
+                                               const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  size_t i = 0;
+  while (i < arguments.size()) {
+    const std::vector<const CLI::App*> named = command->get_subcommands(
+        [&](const CLI::App* candidate) { return candidate->check_name(arguments[i]); });
+    if (!named.empty()) {
+      command = named[0];
+      ++i;
+      continue;
+    }
+    // An option before the sub-command, such as `--threads 2`, with its value if that is apart.
+    const CLI::Option* option = command->get_option_no_throw(arguments[i]);
+    if (command != &app || option == nullptr) break;
+    i += option->get_items_expected() > 0 ? 2 : 1;
+  }
+  return {command, std::min(i, arguments.size())};
+}
+
 // The settings of a file as arguments for `app`.
 absl::StatusOr<std::vector<std::string>> ReadSettings(const CLI::App& app,
                                                       const std::string& path) {
@@ -119,15 +140,7 @@ absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, in
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) arguments.push_back(WithUnderscores(argv[i]));
 
-  const CLI::App* command = &app;
-  size_t begin = 0;
-  while (begin < arguments.size()) {
-    const std::vector<const CLI::App*> named = command->get_subcommands(
-        [&](const CLI::App* candidate) { return candidate->check_name(arguments[begin]); });
-    if (named.empty()) break;
-    command = named[0];
-    ++begin;
-  }
+  const auto [command, begin] = FindCommand(app, arguments);
   std::vector<std::string> settings;
   for (const auto& [option, suffix] : {std::pair("--resume", "/config.toml"), std::pair("--config", "")}) {
     const std::string value = ValueOf(arguments, option);
