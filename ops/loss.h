@@ -16,7 +16,7 @@ enum class Reduction {
 struct CrossEntropyOptions {
   int32_t ignored_target = -1;  // rows with this target do not count
   // Moves this share of the target's probability to all classes alike (torch's label_smoothing).
-  float label_smoothing = 0;
+  double label_smoothing = 0;
   Reduction reduction = Reduction::kMean;
 };
 

@@ -10,11 +10,11 @@
 namespace tost::train {
 
 struct AdamWOptions {
-  float beta1 = 0.9f;
-  float beta2 = 0.95f;
-  float epsilon = 1e-8f;
-  float weight_decay = 0.1f;  // of buckets that decay
-  float clip_norm = 1.0f;     // largest norm of the whole gradient; 0: no clipping
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // of buckets that decay
+  double clip_norm = 1.0;     // largest norm of the whole gradient; 0: no clipping
 };
 
 struct StepResult {
@@ -27,8 +27,9 @@ class AdamW {
   // Allocates the moments, zero. `params` is finalized and outlives the optimizer.
   AdamW(ParameterSet& params, AdamWOptions options);
 
-  // One update from the gathered gradients, those of parameters without part in the loss being zero.
-  // Gradients are scaled by min(1, clip_norm / (norm + 1e-6)), as torch's clip_grad_norm_ does.
+  // One update from the gathered gradients, those of parameters without part in the loss being
+  // zero. Gradients are scaled by min(1, clip_norm / (norm + 1e-6)), as torch's clip_grad_norm_
+  // does.
   StepResult Step(float learning_rate);
 
   // Updates made, skipped ones not counted: what the bias correction depends on.

@@ -28,7 +28,8 @@ struct AdamWFactors {
         rest1(static_cast<T>(1 - o.beta1)),
         rest2(static_cast<T>(1 - o.beta2)),
         clip(static_cast<T>(o.clip_factor)),
-        rate(static_cast<T>(o.learning_rate / (1 - std::pow(o.beta1, static_cast<double>(o.step))))),
+        rate(
+            static_cast<T>(o.learning_rate / (1 - std::pow(o.beta1, static_cast<double>(o.step))))),
         root(static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, static_cast<double>(o.step))))),
         epsilon(static_cast<T>(o.epsilon)) {}
   T keep, beta1, beta2, rest1, rest2, clip, rate, root, epsilon;

@@ -1,6 +1,7 @@
 // Softmax attention without its projections: forward, and forward with backward.
 //   attention_bench --benchmark_filter=Causal
-// Arguments: tokens, heads, head width; batch 1. The peer is tools/bench/peers/attention.py.
+// Arguments: tokens, heads, head width; batch 1. Its peer in PyTorch is
+// F.scaled_dot_product_attention.
 #include "autograd/gradcheck.h"
 #include "autograd/tape.h"
 #include "benchmark/benchmark.h"

@@ -1,0 +1,186 @@
+// Optimizers step by step against torch.optim in double. The files describe themselves in words,
+// from which the hyper-parameters are read.
+#include <cmath>
+#include <regex>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "ops/optimizer_kernels.h"
+#include "tests/golden/golden.h"
+#include "trainers/optimizer.h"
+
+namespace tost {
+namespace {
+
+using golden::GoldenFile;
+using golden::GoldenFiles;
+
+// Relative to values near 1: double rounding of a few steps, and float rounding of as many.
+constexpr double kDoubleBound = 1e-10;
+constexpr double kFloatBound = 4e-6;
+
+constexpr char kNumber[] = "([0-9.]+(?:e-?[0-9]+)?)";
+
+// The number that follows `phrase`, a regular expression, in the description, or `otherwise`.
+double Described(const GoldenFile& file, const std::string& phrase, double otherwise) {
+  std::smatch match;
+  const std::string& text = file.Text("description");
+  if (!std::regex_search(text, match, std::regex(phrase + kNumber))) return otherwise;
+  return std::stod(match[1]);
+}
+
+// What torch.optim takes where the description is silent: betas (0.9, 0.999), ε 1e-8, no clipping.
+struct Recipe {
+  double rate, beta1, beta2, epsilon, decay, clip, momentum;
+
+  explicit Recipe(const GoldenFile& file)
+      : rate(Described(file, "lr ", NAN)),
+        beta1(Described(file, "betas \\(", 0.9)),
+        beta2(Described(file, "betas \\([0-9.]+,", 0.999)),
+        epsilon(Described(file, "eps ", 1e-8)),
+        decay(Described(file, "(?:decayed with |weight decay )", 0)),
+        clip(Described(file, "clip ", 0)),
+        momentum(Described(file, "momentum ", 0)) {
+    EXPECT_GT(rate, 0) << file.Text("description");
+  }
+};
+
+int Steps(const GoldenFile& file) {
+  int steps = 0;
+  while (file.Has(absl::StrCat("g0.", steps))) ++steps;
+  EXPECT_GT(steps, 0);
+  return steps;
+}
+
+void ExpectClose(const std::vector<double>& actual, const std::vector<double>& truth,
+                 double bound) {
+  ASSERT_EQ(actual.size(), truth.size());
+  double largest = 0;
+  for (double value : truth) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < truth.size(); ++i) ASSERT_NEAR(actual[i], truth[i], bound * largest) << i;
+}
+
+// p0 and p1 as the kernels see them; only p0 decays.
+void CheckAdamWKernel(const GoldenFile& file, DType dtype, double bound) {
+  SCOPED_TRACE(file.name());
+  const Recipe recipe(file);
+  Tensor value[2], first[2], second[2], none;
+  for (int p = 0; p < 2; ++p) {
+    value[p] = file.Load(absl::StrCat("p", p, ".init"), dtype);
+    first[p] = Tensor::Zeros(value[p].shape(), dtype);
+    second[p] = Tensor::Zeros(value[p].shape(), dtype);
+  }
+  for (int step = 0; step < Steps(file); ++step) {
+    const std::string suffix = absl::StrCat(".", step);
+    const Tensor gradient[2] = {file.Load("g0" + suffix, dtype), file.Load("g1" + suffix, dtype)};
+    const double norm = std::sqrt(ops::SquaredNorm(gradient[0]) + ops::SquaredNorm(gradient[1]));
+    if (file.Has("grad_norm_before_clip")) {
+      const double truth = file.Doubles("grad_norm_before_clip").at(static_cast<size_t>(step));
+      EXPECT_NEAR(norm, truth, bound * truth);
+    }
+    for (int p = 0; p < 2; ++p) {
+      ops::AdamW({.learning_rate = recipe.rate,
+                  .beta1 = recipe.beta1,
+                  .beta2 = recipe.beta2,
+                  .epsilon = recipe.epsilon,
+                  .weight_decay = p == 0 ? recipe.decay : 0,
+                  .clip_factor = recipe.clip > 0 ? std::min(1.0, recipe.clip / (norm + 1e-6)) : 1,
+                  .step = step + 1},
+                 gradient[p], value[p], first[p], second[p], none);
+      ExpectClose(value[p].ToHost<double>(), file.Doubles(absl::StrCat("p", p, suffix)), bound);
+    }
+  }
+}
+
+TEST(OptimizerGolden, AdamWKernelInFloat64) {
+  for (const GoldenFile& file : GoldenFiles("opt_adam")) {
+    CheckAdamWKernel(file, DType::kFloat64, kDoubleBound);
+  }
+}
+
+TEST(OptimizerGolden, AdamWKernelInFloat32) {
+  for (const GoldenFile& file : GoldenFiles("opt_adam")) {
+    CheckAdamWKernel(file, DType::kFloat32, kFloatBound);
+  }
+}
+
+void Overwrite(Tensor to, const std::vector<float>& values) {
+  std::copy(values.begin(), values.end(), to.mutable_data<float>());
+}
+
+// The class over buckets: clipping by the global norm, decay by group.
+TEST(OptimizerGolden, AdamWOverBuckets) {
+  for (const GoldenFile& file : GoldenFiles("opt_adam")) {
+    SCOPED_TRACE(file.name());
+    const Recipe recipe(file);
+    ParameterSet params(Device::Cpu(), 1);
+    Parameter* p[2] = {
+        &params.Root().Add("p0", file.ShapeOf("p0.init"), Init::Zeros(), Decay::kYes),
+        &params.Root().Add("p1", file.ShapeOf("p1.init"), Init::Zeros(), Decay::kNo)};
+    params.Finalize();
+    for (int i = 0; i < 2; ++i) {
+      Overwrite(p[i]->value(), file.Values<float>(absl::StrCat("p", i, ".init")));
+    }
+    train::AdamW adamw(params, {.beta1 = recipe.beta1,
+                                .beta2 = recipe.beta2,
+                                .epsilon = recipe.epsilon,
+                                .weight_decay = recipe.decay,
+                                .clip_norm = recipe.clip});
+    for (int step = 0; step < Steps(file); ++step) {
+      const std::string suffix = absl::StrCat(".", step);
+      params.StartStep();
+      for (int i = 0; i < 2; ++i) {
+        p[i]->grad().Write(p[i]->shape(), [&](Tensor& out, bool) {
+          Overwrite(out, file.Values<float>(absl::StrCat("g", i, suffix)));
+        });
+      }
+      EXPECT_FALSE(adamw.Step(static_cast<float>(recipe.rate)).skipped);
+      for (int i = 0; i < 2; ++i) {
+        ExpectClose(p[i]->value().ToHost<double>(), file.Doubles(absl::StrCat("p", i, suffix)),
+                    kFloatBound);
+      }
+    }
+  }
+}
+
+TEST(OptimizerGolden, Sgd) {
+  for (const GoldenFile& file : GoldenFiles("opt_sgd")) {
+    SCOPED_TRACE(file.name());
+    const Recipe recipe(file);
+    for (const auto& [dtype, bound] :
+         {std::pair{DType::kFloat64, kDoubleBound}, std::pair{DType::kFloat32, kFloatBound}}) {
+      for (int p : {0, 1}) {
+        Tensor value = file.Load(absl::StrCat("p", p, ".init"), dtype);
+        Tensor momentum = Tensor::Empty(value.shape(), dtype);
+        for (int step = 0; step < Steps(file); ++step) {
+          const std::string suffix = absl::StrCat(".", step);
+          ops::Sgd(
+              {.learning_rate = recipe.rate, .momentum = recipe.momentum, .first_step = step == 0},
+              file.Load(absl::StrCat("g", p, suffix), dtype), value, momentum);
+          ExpectClose(value.ToHost<double>(), file.Doubles(absl::StrCat("p", p, suffix)), bound);
+        }
+      }
+    }
+  }
+}
+
+TEST(OptimizerGolden, ExponentialMovingAverage) {
+  for (const GoldenFile& file : GoldenFiles("ema")) {
+    SCOPED_TRACE(file.name());
+    const double decay = Described(file, "decay ", NAN);
+    ASSERT_GT(decay, 0);
+    for (const auto& [dtype, bound] :
+         {std::pair{DType::kFloat64, kDoubleBound}, std::pair{DType::kFloat32, kFloatBound}}) {
+      Tensor average = file.Load("init", dtype);
+      for (int step = 0; file.Has(absl::StrCat("model.", step)); ++step) {
+        const std::string suffix = absl::StrCat(".", step);
+        ops::ExponentialMovingAverage(decay, file.Load(absl::StrCat("model", suffix), dtype),
+                                      average);
+        ExpectClose(average.ToHost<double>(), file.Doubles(absl::StrCat("ema", suffix)), bound);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tost

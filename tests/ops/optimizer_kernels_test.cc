@@ -1,0 +1,109 @@
+#include "ops/optimizer_kernels.h"
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/base/parallel.h"
+#include "autograd/gradcheck.h"
+#include "gtest/gtest.h"
+
+namespace tost::ops {
+namespace {
+
+Tensor Floats(int64_t count, uint64_t seed) {
+  return Converted(RandomTensor({count}, seed), DType::kFloat32);
+}
+
+TEST(SquaredNorm, IsTheSumOfSquares) {
+  const Tensor x = RandomTensor({200001}, 1);  // several ranges and a tail
+  double expected = 0;
+  for (double value : x.ToHost<double>()) expected += value * value;
+  EXPECT_NEAR(SquaredNorm(x), expected, 1e-10 * expected);
+  // Every float is a double exactly; only their rounding to float differs.
+  EXPECT_NEAR(SquaredNorm(Converted(x, DType::kFloat32)), expected, 1e-7 * expected);
+}
+
+TEST(SquaredNorm, SameBitsOnAnyNumberOfThreads) {
+  const Tensor x = Floats(300007, 2);
+  const int threads = ThreadCount();
+  SetThreadCount(1);
+  const double one = SquaredNorm(x);
+  SetThreadCount(4);
+  EXPECT_EQ(SquaredNorm(x), one);
+  SetThreadCount(threads);
+}
+
+TEST(SquaredNorm, IsNotFiniteWhenOneElementIsNot) {
+  for (float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Tensor x = Floats(70000, 3);
+    x.mutable_data<float>()[69999] = bad;
+    EXPECT_FALSE(std::isfinite(SquaredNorm(x)));
+  }
+}
+
+TEST(AdamW, EqualsTheFormula) {
+  const int64_t count = 70001;
+  Tensor value = RandomTensor({count}, 1), first = Tensor::Zeros({count}, DType::kFloat64);
+  Tensor second = Tensor::Zeros({count}, DType::kFloat64), none;
+  std::vector<double> p = value.ToHost<double>(), m(p.size(), 0.0), v(p.size(), 0.0);
+  AdamWStep options{.learning_rate = 0.01,
+                    .beta1 = 0.8,
+                    .beta2 = 0.9,
+                    .epsilon = 1e-6,
+                    .weight_decay = 0.3,
+                    .clip_factor = 0.5};
+  for (int64_t step = 1; step <= 3; ++step) {
+    const Tensor gradient = RandomTensor({count}, static_cast<uint64_t>(10 + step));
+    options.step = step;
+    AdamW(options, gradient, value, first, second, none);
+    const std::vector<double> g = gradient.ToHost<double>();
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double clipped = 0.5 * g[i];
+      p[i] *= 1 - 0.01 * 0.3;
+      m[i] = 0.8 * m[i] + 0.2 * clipped;
+      v[i] = 0.9 * v[i] + 0.1 * clipped * clipped;
+      const double t = static_cast<double>(step);
+      const double root = std::sqrt(v[i]) / std::sqrt(1 - std::pow(0.9, t));
+      p[i] -= 0.01 / (1 - std::pow(0.8, t)) * m[i] / (root + 1e-6);
+    }
+  }
+  const std::vector<double> actual = value.ToHost<double>();
+  for (size_t i = 0; i < p.size(); ++i) ASSERT_NEAR(actual[i], p[i], 1e-14) << i;
+}
+
+TEST(AdamW, WritesTheBFloat16Copy) {
+  const int64_t count = 70001;
+  Tensor value = Floats(count, 1), first = Tensor::Zeros({count}, DType::kFloat32);
+  Tensor second = Tensor::Zeros({count}, DType::kFloat32);
+  Tensor compute = Tensor::Zeros({count}, DType::kBFloat16);
+  AdamW({}, Floats(count, 2), value, first, second, compute);
+  EXPECT_EQ(compute.ToHost(), Converted(value, DType::kBFloat16).ToHost());
+}
+
+TEST(Sgd, FirstStepDoesNotReadTheMomentum) {
+  Tensor value = Tensor::FromHost<float>({2}, std::vector<float>{1, 2});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor momentum = Tensor::FromHost<float>({2}, std::vector<float>{nan, nan});
+  const Tensor gradient = Tensor::FromHost<float>({2}, std::vector<float>{4, -4});
+  Sgd({.learning_rate = 0.25, .momentum = 0.5, .first_step = true}, gradient, value, momentum);
+  EXPECT_EQ(value.ToHost(), (std::vector<float>{0, 3}));
+  Sgd({.learning_rate = 0.25, .momentum = 0.5}, gradient, value, momentum);  // b = ±6
+  EXPECT_EQ(value.ToHost(), (std::vector<float>{-1.5f, 4.5f}));
+}
+
+TEST(ExponentialMovingAverage, MovesByItsRest) {
+  const Tensor value = Tensor::FromHost<float>({2}, std::vector<float>{8, -8});
+  Tensor average = Tensor::FromHost<float>({2}, std::vector<float>{0, 8});
+  ExponentialMovingAverage(0.75, value, average);
+  EXPECT_EQ(average.ToHost(), (std::vector<float>{2, 4}));
+}
+
+TEST(OptimizerKernelsDeathTest, SizesMustAgree) {
+  Tensor four = Floats(4, 1), other = Floats(4, 1), none;
+  EXPECT_DEATH(AdamW({}, Floats(5, 2), four, other, other, none), "value and gradient");
+  EXPECT_DEATH(ExponentialMovingAverage(0.5, Floats(5, 2), four), "ExponentialMovingAverage");
+}
+
+}  // namespace
+}  // namespace tost::ops
