@@ -78,19 +78,27 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, int64_t e
 
 absl::Status AtomicFile::Append(std::span<const std::byte> bytes) {
   TOST_CHECK(descriptor_ >= 0) << "Append to " << path_ << " after Finish";
+  if (pending_.size() + bytes.size() >= kPendingBytes) {
+    TOST_RETURN_IF_ERROR(Flush());
+    return WriteNow(bytes);
+  }
   pending_.insert(pending_.end(), bytes.begin(), bytes.end());
-  return pending_.size() >= kPendingBytes ? Flush() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status AtomicFile::Flush() {
-  size_t done = 0;
-  while (done < pending_.size()) {
-    const ssize_t written = write(descriptor_, pending_.data() + done, pending_.size() - done);
+  TOST_RETURN_IF_ERROR(WriteNow(pending_));
+  pending_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::WriteNow(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return FileError("cannot write", path_, errno);
-    done += static_cast<size_t>(written);
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
-  pending_.clear();
   return absl::OkStatus();
 }
 

@@ -39,6 +39,7 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, int descriptor);
   absl::Status Flush();
+  absl::Status WriteNow(std::span<const std::byte> bytes);
   std::string temporary() const { return path_ + kTemporarySuffix; }
 
   std::string path_;
