@@ -17,8 +17,8 @@ namespace {
 constexpr float kLayerNormEpsilon = 1e-5f;
 constexpr float kWeightDeviation = 0.02f;
 
-// Projections that end in the residual stream start smaller, so that its variance does not grow with
-// the number of the 2L branches that are added to it.
+// Projections that end in the residual stream start smaller, so that its variance does not grow
+// with the number of the 2L branches that are added to it.
 float ResidualDeviation(const LanguageConfig& config) {
   return kWeightDeviation / std::sqrt(2.0f * static_cast<float>(config.layers));
 }
@@ -62,8 +62,8 @@ absl::Status LanguageConfig::Validate() const {
 
 CausalTssaMixer::CausalTssaMixer(ParameterScope scope, const LanguageConfig& config)
     : temp_(&scope.Add("temp", {config.heads, 1}, Init::Ones(), Decay::kNo)),
-      denom_bias_(&scope.Add("denom_bias", {config.heads, config.context, 1}, Init::Zeros(),
-                             Decay::kNo)),
+      denom_bias_(
+          &scope.Add("denom_bias", {config.heads, config.context, 1}, Init::Zeros(), Decay::kNo)),
       in_(scope / "c_attn", config.width, config.width, {.bias = config.bias}),
       out_(scope / "c_proj", config.width, config.width,
            {.bias = config.bias, .deviation = ResidualDeviation(config)}) {}
@@ -73,8 +73,8 @@ Tensor CausalTssaMixer::operator()(const Tensor& x, Pass& pass) const {
   const RandomKey attention_key = pass.random.Next(), residual_key = pass.random.Next();
   Tensor mask;
   if (pass.DropoutRate() > 0) {
-    mask = ops::DropoutMask(w.shape(), pass.DropoutRate(), attention_key,
-                            AccumulateDType(w.dtype()));
+    mask =
+        ops::DropoutMask(w.shape(), pass.DropoutRate(), attention_key, AccumulateDType(w.dtype()));
   }
   const Tensor y = ops::CausalTssa(w, temp_->value(), denom_bias_->value(), mask);
   return ops::Dropout(out_(y), pass.DropoutRate(), residual_key);
@@ -103,10 +103,9 @@ CausalAttentionMixer::CausalAttentionMixer(ParameterScope scope, const LanguageC
 
 Tensor CausalAttentionMixer::operator()(const Tensor& x, Pass& pass) const {
   const RandomKey attention_key = pass.random.Next(), residual_key = pass.random.Next();
-  const Tensor y = ops::Attention(in_(x), {.heads = heads_,
-                                           .causal = true,
-                                           .dropout = pass.DropoutRate(),
-                                           .key = attention_key});
+  const Tensor y = ops::Attention(
+      in_(x),
+      {.heads = heads_, .causal = true, .dropout = pass.DropoutRate(), .key = attention_key});
   return ops::Dropout(out_(y), pass.DropoutRate(), residual_key);
 }
 
@@ -131,8 +130,7 @@ LanguageBlock::LanguageBlock(ParameterScope scope, const LanguageConfig& config)
       mlp_(scope / "mlp", config.width, config.bias, ResidualDeviation(config)) {}
 
 Tensor LanguageBlock::operator()(const Tensor& x, Pass& pass, int block) const {
-  const Tensor mixed =
-      std::visit([&](const auto& mixer) { return mixer(ln_1_(x), pass); }, mixer_);
+  const Tensor mixed = std::visit([&](const auto& mixer) { return mixer(ln_1_(x), pass); }, mixer_);
   const Tensor middle = AddBranch(gamma1_, x, mixed);
   const Tensor mlp = mlp_(ln_2_(middle), pass);
   if (pass.probe != nullptr) {
@@ -197,8 +195,8 @@ Tensor LanguageModel::Embed(const Tensor& tokens, int64_t first_position, DType 
 }
 
 Tensor LanguageModel::Features(const Tensor& tokens, Pass& pass) const {
-  Tensor x = ops::Dropout(Embed(tokens, 0, pass.compute_dtype), pass.DropoutRate(),
-                          pass.random.Next());
+  Tensor x =
+      ops::Dropout(Embed(tokens, 0, pass.compute_dtype), pass.DropoutRate(), pass.random.Next());
   for (size_t i = 0; i < blocks_.size(); ++i) {
     auto block = [this, i](const Tensor& input, Pass& block_pass) {
       return blocks_[i](input, block_pass, static_cast<int>(i));

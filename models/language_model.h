@@ -27,9 +27,9 @@ struct LanguageConfig {
   int layers = 12;
   int heads = 12;
   int width = 768;
-  int64_t context = 1024;       // positions the model knows (block_size in the official code)
-  int64_t vocabulary = 50304;   // rows of the embedding, padding included
-  bool bias = false;            // of linear layers and layer norms
+  int64_t context = 1024;      // positions the model knows (block_size in the official code)
+  int64_t vocabulary = 50304;  // rows of the embedding, padding included
+  bool bias = false;           // of linear layers and layer norms
   // Initial γ of LayerScale; none for plain GPT-2. The official TSSA-capable file always has it.
   std::optional<float> layer_scale = 1e-5f;
 
@@ -38,16 +38,16 @@ struct LanguageConfig {
   friend bool operator==(const LanguageConfig&, const LanguageConfig&) = default;
 };
 
-// Causal TSSA between its two projections: c_proj(CausalTssa(c_attn(x))). Declares `temp` [H, 1] = 1,
-// `denom_bias` [H, context, 1] = 0, `c_attn.*` and `c_proj.*`.
+// Causal TSSA between its two projections: c_proj(CausalTssa(c_attn(x))). Declares `temp` [H, 1] =
+// 1, `denom_bias` [H, context, 1] = 0, `c_attn.*` and `c_proj.*`.
 class CausalTssaMixer {
  public:
   using State = ops::CausalTssaState;
 
   CausalTssaMixer(ParameterScope scope, const LanguageConfig& config);
-  Tensor operator()(const Tensor& x, Pass& pass) const;             // [B, T, C] → [B, T, C]
+  Tensor operator()(const Tensor& x, Pass& pass) const;  // [B, T, C] → [B, T, C]
   State InitialState(int64_t batch, DType dtype) const;
-  Tensor Prefill(const Tensor& x, State& state) const;              // [B, T, C], state after it
+  Tensor Prefill(const Tensor& x, State& state) const;                 // [B, T, C], state after it
   Tensor Step(const Tensor& x, State& state, int64_t position) const;  // [B, C] → [B, C]
 
  private:
@@ -127,7 +127,8 @@ class LanguageDecoder {
  public:
   LanguageDecoder(const LanguageModel& model, int64_t batch, DType dtype = DType::kFloat32);
 
-  // Forgets everything, reads tokens [B, T] in one pass, and returns the logits [B, V] after the last.
+  // Forgets everything, reads tokens [B, T] in one pass, and returns the logits [B, V] after the
+  // last.
   Tensor Prefill(const Tensor& tokens);
   // Reads one token [B] at the next position, which must be below the context, and returns [B, V].
   Tensor Step(const Tensor& tokens);

@@ -44,8 +44,8 @@ Tensor LayerScale::AddTo(const Tensor& x, const Tensor& y) const {
 
 Mlp::Mlp(ParameterScope scope, int64_t width, bool bias, float projection_deviation)
     : up_(scope / "c_fc", width, 4 * width, {.bias = bias}),
-      down_(scope / "c_proj", 4 * width, width,
-            {.bias = bias, .deviation = projection_deviation}) {}
+      down_(scope / "c_proj", 4 * width, width, {.bias = bias, .deviation = projection_deviation}) {
+}
 
 Tensor Mlp::operator()(const Tensor& x, Pass& pass) const {
   return ops::Dropout(down_(up_.Gelu(x)), pass.DropoutRate(), pass.random.Next());

@@ -1,5 +1,5 @@
-// The layers that all models share. A layer is a plain struct: it declares its parameters where it is
-// made and is called like a function.
+// The layers that all models share. A layer is a plain struct: it declares its parameters where it
+// is made and is called like a function.
 #ifndef TOST_MODELS_LAYERS_H_
 #define TOST_MODELS_LAYERS_H_
 
@@ -9,7 +9,8 @@
 
 namespace tost::models {
 
-// y = x wᵀ + b. Declares `weight` [out, in] ~ N(0, deviation²), decayed, and `bias` [out] = 0 if any.
+// y = x wᵀ + b. Declares `weight` [out, in] ~ N(0, deviation²), decayed, and `bias` [out] = 0 if
+// any.
 class LinearLayer {
  public:
   struct Options {
@@ -18,8 +19,8 @@ class LinearLayer {
   };
   LinearLayer(ParameterScope scope, int64_t in, int64_t out, Options options);
 
-  Tensor operator()(const Tensor& x) const;   // [..., in] → [..., out]
-  Tensor Gelu(const Tensor& x) const;         // GELU(x wᵀ + b), exact erf form, one fused op
+  Tensor operator()(const Tensor& x) const;  // [..., in] → [..., out]
+  Tensor Gelu(const Tensor& x) const;        // GELU(x wᵀ + b), exact erf form, one fused op
   int64_t width() const { return weight_->shape()[0]; }  // out
 
  private:
@@ -39,7 +40,8 @@ class LayerNormLayer {
   float epsilon_;
 };
 
-// LayerScale: x + γ ⊙ y. Declares `name` [width] = initial value (γ in the paper and official code).
+// LayerScale: x + γ ⊙ y. Declares `name` [width] = initial value (γ in the paper and official
+// code).
 class LayerScale {
  public:
   LayerScale(ParameterScope scope, absl::string_view name, int64_t width, float initial);

@@ -18,8 +18,8 @@ using Probe = std::function<void(int block, absl::string_view name, const Tensor
 //   model.Loss(tokens, targets, pass)   draws its dropout masks from pass.random, in program order.
 struct Pass {
   bool training = false;
-  float dropout = 0;         // in effect only while training
-  bool recompute = false;    // keep only block inputs, run each block again in backward
+  float dropout = 0;       // in effect only while training
+  bool recompute = false;  // keep only block inputs, run each block again in backward
   DType compute_dtype = DType::kFloat32;  // of activations and matrix operands
   RandomStream random;
   const Probe* probe = nullptr;

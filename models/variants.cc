@@ -58,8 +58,8 @@ absl::StatusOr<LanguageConfig> LanguageVariant(absl::string_view name) {
   for (const Variant& variant : Variants()) {
     if (variant.name == name) return variant.config;
   }
-  return absl::NotFoundError(absl::StrCat("unknown model ", name, "; known models: ",
-                                          absl::StrJoin(LanguageVariantNames(), ", ")));
+  return absl::NotFoundError(absl::StrCat(
+      "unknown model ", name, "; known models: ", absl::StrJoin(LanguageVariantNames(), ", ")));
 }
 
 std::vector<std::string> LanguageVariantNames() {

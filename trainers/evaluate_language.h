@@ -19,13 +19,13 @@ absl::StatusOr<Evaluation> EvaluateLanguage(const models::LanguageModel& model,
                                             int64_t update = 0);
 
 struct LanguageEvaluationOptions {
-  std::string run;                  // run folder or checkpoint
-  std::string data;                 // folder or file; "": what the run was trained on
-  std::string split = "val";        // or "train"
-  std::string evaluation = "whole"; // or "random_windows", the official estimate
+  std::string run;                   // run folder or checkpoint
+  std::string data;                  // folder or file; "": what the run was trained on
+  std::string split = "val";         // or "train"
+  std::string evaluation = "whole";  // or "random_windows", the official estimate
   int64_t evaluation_batches = 200;
-  int64_t batch = 32;               // sequences at a time
-  uint64_t seed = 1337;             // of random_windows
+  int64_t batch = 32;    // sequences at a time
+  uint64_t seed = 1337;  // of random_windows
   std::string compute_dtype = "float32";
 };
 

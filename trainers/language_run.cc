@@ -71,7 +71,8 @@ absl::StatusOr<models::LanguageConfig> LanguageConfigFromJson(absl::string_view 
   config.layers = static_cast<int>(layers);
   config.heads = static_cast<int>(heads);
   config.width = static_cast<int>(width);
-  config.bias = object.contains("bias") && object["bias"].is_boolean() && object["bias"].get<bool>();
+  config.bias =
+      object.contains("bias") && object["bias"].is_boolean() && object["bias"].get<bool>();
   const bool scaled = object.contains("layer_scale") && object["layer_scale"].is_number();
   config.layer_scale = scaled ? std::optional(object["layer_scale"].get<float>()) : std::nullopt;
   TOST_RETURN_IF_ERROR(config.Validate());
@@ -83,8 +84,8 @@ absl::StatusOr<LanguageRunHeader> ReadLanguageRunHeader(const std::string& path)
   TOST_ASSIGN_OR_RETURN(header.checkpoint, CheckpointAt(path));
   TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header.checkpoint));
   TOST_ASSIGN_OR_RETURN(header.state, checkpoint.State());
-  TOST_ASSIGN_OR_RETURN(header.config, LanguageConfigFromJson(header.state.extra[kModelKey],
-                                                              header.checkpoint));
+  TOST_ASSIGN_OR_RETURN(header.config,
+                        LanguageConfigFromJson(header.state.extra[kModelKey], header.checkpoint));
   return header;
 }
 
@@ -95,8 +96,8 @@ absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compu
   run.state = std::move(header.state);
   run.config = header.config;
   if (!run.state.vocabulary.empty()) {
-    TOST_ASSIGN_OR_RETURN(run.vocabulary, data::CharacterVocabulary::FromJson(run.state.vocabulary,
-                                                                              run.checkpoint));
+    TOST_ASSIGN_OR_RETURN(
+        run.vocabulary, data::CharacterVocabulary::FromJson(run.state.vocabulary, run.checkpoint));
   }
   run.params = std::make_unique<ParameterSet>(Device::Cpu(), run.state.seed);
   run.model = std::make_unique<models::LanguageModel>(run.params->Root(), run.config);

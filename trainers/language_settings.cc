@@ -39,9 +39,8 @@ absl::StatusOr<models::LanguageConfig> ConfigOf(
   OverrideIfSet(options.vocabulary, config.vocabulary);
   config.bias = options.bias;
   if (vocabulary.has_value() && config.vocabulary < vocabulary->size()) {
-    return absl::InvalidArgumentError(absl::StrCat("--vocabulary ", config.vocabulary,
-                                                   " is smaller than the data's ",
-                                                   vocabulary->size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--vocabulary ", config.vocabulary, " is smaller than the data's ", vocabulary->size()));
   }
   TOST_RETURN_IF_ERROR(config.Validate());
   return config;
@@ -65,9 +64,9 @@ absl::Status RequireSameModel(const models::LanguageConfig& asked,
   compare("context", asked.context, saved.context);
   compare("vocabulary", asked.vocabulary, saved.vocabulary);
   compare("bias", asked.bias, saved.bias);
-  return absl::InvalidArgumentError(
-      absl::StrCat("the settings contradict the architecture in ", checkpoint, ": ",
-                   absl::StrJoin(differences, ", "), "; leave these options out"));
+  return absl::InvalidArgumentError(absl::StrCat("the settings contradict the architecture in ",
+                                                 checkpoint, ": ", absl::StrJoin(differences, ", "),
+                                                 "; leave these options out"));
 }
 
 absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options) {
@@ -81,11 +80,11 @@ absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options) {
   int64_t below = std::min(micro, global), above = micro;
   while (global % below != 0) --below;
   while (above < global && global % above != 0) ++above;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--global_batch ", global, " is not a multiple of --micro_batch ", micro,
-      "; nearest valid: --micro_batch ", below, " or ", std::min(above, global),
-      ", or --global_batch ", std::max(micro, global / micro * micro), " or ",
-      (global / micro + 1) * micro));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--global_batch ", global, " is not a multiple of --micro_batch ", micro,
+                   "; nearest valid: --micro_batch ", below, " or ", std::min(above, global),
+                   ", or --global_batch ", std::max(micro, global / micro * micro), " or ",
+                   (global / micro + 1) * micro));
 }
 
 absl::StatusOr<LanguageSchedule> ScheduleOf(const LanguageTrainingOptions& options) {

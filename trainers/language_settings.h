@@ -1,5 +1,5 @@
-// From a run's settings to what they mean: architecture, micro-steps, schedule. Pure functions whose
-// errors name the option and what would be right.
+// From a run's settings to what they mean: architecture, micro-steps, schedule. Pure functions
+// whose errors name the option and what would be right.
 #ifndef TOST_TRAINERS_LANGUAGE_SETTINGS_H_
 #define TOST_TRAINERS_LANGUAGE_SETTINGS_H_
 

@@ -16,7 +16,7 @@ std::string FormatCount(int64_t count) {
   std::string digits = absl::StrCat(count);
   const int64_t first = count < 0 ? 1 : 0;
   for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > first; i -= 3) {
-    digits.insert(static_cast<size_t>(i), ",");
+    digits.insert(static_cast<size_t>(i), 1, ',');
   }
   return digits;
 }
@@ -32,8 +32,7 @@ std::string FormatDuration(double seconds) {
 std::string Format(const ProgressReport& report) {
   return absl::StrFormat("update %d/%d  loss %.3f  lr %.3g  norm %.2f  %s tokens/s  %s left",
                          report.update, report.updates, report.loss, report.learning_rate,
-                         report.gradient_norm,
-                         FormatCount(std::llround(report.tokens_per_second)),
+                         report.gradient_norm, FormatCount(std::llround(report.tokens_per_second)),
                          FormatDuration(report.seconds_left));
 }
 

@@ -13,7 +13,7 @@ namespace tost::train {
 struct ProgressReport {
   int64_t update = 0;
   int64_t updates = 0;
-  double loss = 0;             // nats per target
+  double loss = 0;  // nats per target
   double learning_rate = 0;
   double gradient_norm = 0;
   double tokens_per_second = 0;

@@ -81,8 +81,8 @@ int32_t ChooseToken(std::span<const float> logits, const SamplingRule& rule, flo
 }
 
 void Generate(const models::LanguageModel& model, std::vector<int32_t> tokens, int64_t count,
-              const SamplingRule& rule, const RandomKey& key,
-              const std::function<void()>& on_full, const std::function<void(int32_t)>& emit) {
+              const SamplingRule& rule, const RandomKey& key, const std::function<void()>& on_full,
+              const std::function<void(int32_t)>& emit) {
   const int64_t context = model.config().context;
   auto window = [&] {
     const int64_t size = std::min<int64_t>(context, static_cast<int64_t>(tokens.size()));
@@ -118,8 +118,9 @@ absl::Status SampleLanguageRun(const SampleOptions& options) {
     TOST_ASSIGN_OR_RETURN(prompt, ParseIds(options.prompt, run.config.vocabulary));
   }
   const int64_t room = run.config.context - static_cast<int64_t>(prompt.size());
-  const int64_t count =
-      options.past_context == "stop" ? std::clamp<int64_t>(room, 0, options.tokens) : options.tokens;
+  const int64_t count = options.past_context == "stop"
+                            ? std::clamp<int64_t>(room, 0, options.tokens)
+                            : options.tokens;
   const SamplingRule rule{.temperature = options.temperature,
                           .top_k = options.top_k,
                           .vocabulary = run.vocabulary.has_value() ? run.vocabulary->size() : 0};

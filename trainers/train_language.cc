@@ -44,12 +44,11 @@ class LanguageTraining {
     TOST_RETURN_IF_ERROR(OpenRunFolder());
     LogStart();
     CatchInterrupts();
-    const absl::Status status =
-        RunTraining(Task(),
-                    {.steps = options_.steps,
-                     .evaluate_every = options_.evaluate_every,
-                     .checkpoint_every = options_.checkpoint_every},
-                    state_.update + 1, *params_, *optimizer_, *metrics_);
+    const absl::Status status = RunTraining(Task(),
+                                            {.steps = options_.steps,
+                                             .evaluate_every = options_.evaluate_every,
+                                             .checkpoint_every = options_.checkpoint_every},
+                                            state_.update + 1, *params_, *optimizer_, *metrics_);
     if (options_.log_memory) LogMemory();
     return status;
   }
@@ -60,9 +59,9 @@ class LanguageTraining {
     TOST_ASSIGN_OR_RETURN(config_, ConfigOf(options_, vocabulary_));
     TOST_ASSIGN_OR_RETURN(
         train_, data::TokenDataset::Open(options_.data, data::Split::kTrain, config_.vocabulary));
-    TOST_ASSIGN_OR_RETURN(validation_,
-                          data::TokenDataset::Open(options_.data, data::Split::kValidation,
-                                                   config_.vocabulary));
+    TOST_ASSIGN_OR_RETURN(
+        validation_,
+        data::TokenDataset::Open(options_.data, data::Split::kValidation, config_.vocabulary));
     TOST_ASSIGN_OR_RETURN(micro_steps_, MicroStepsOf(options_));
     TOST_ASSIGN_OR_RETURN(const data::Sampling sampling, data::SamplingNamed(options_.sampling));
     TOST_ASSIGN_OR_RETURN(
@@ -74,11 +73,11 @@ class LanguageTraining {
     TOST_ASSIGN_OR_RETURN(const int64_t random_batches,
                           RandomBatchesOf(options_.evaluation, options_.evaluation_batches));
     TOST_ASSIGN_OR_RETURN(
-        evaluation_, data::Evaluation::Create(*validation_,
-                                              {.block_size = config_.context,
-                                               .batch = options_.global_batch / micro_steps_,
-                                               .random_batches = random_batches,
-                                               .seed = options_.seed}));
+        evaluation_,
+        data::Evaluation::Create(*validation_, {.block_size = config_.context,
+                                                .batch = options_.global_batch / micro_steps_,
+                                                .random_batches = random_batches,
+                                                .seed = options_.seed}));
     return absl::OkStatus();
   }
 
@@ -92,16 +91,17 @@ class LanguageTraining {
     params_ = std::make_unique<ParameterSet>(Device::Cpu(), options_.seed);
     model_ = std::make_unique<models::LanguageModel>(params_->Root(), config_);
     params_->Finalize(compute_dtype_);
-    optimizer_ = std::make_unique<AdamW>(*params_, AdamWOptions{.beta1 = options_.beta1,
-                                                                .beta2 = options_.beta2,
-                                                                .weight_decay = options_.weight_decay,
-                                                                .clip_norm = options_.clip_norm});
+    optimizer_ =
+        std::make_unique<AdamW>(*params_, AdamWOptions{.beta1 = options_.beta1,
+                                                       .beta2 = options_.beta2,
+                                                       .weight_decay = options_.weight_decay,
+                                                       .clip_norm = options_.clip_norm});
     return absl::OkStatus();
   }
 
   absl::Status OpenRunFolder() {
     const bool resuming = !options_.resume.empty();
-    const RunMode mode = resuming              ? RunMode::kResume
+    const RunMode mode = resuming             ? RunMode::kResume
                          : options_.overwrite ? RunMode::kOverwrite
                                               : RunMode::kNew;
     // A checkpoint that does not fit is found before anything in the folder is touched.
@@ -125,27 +125,30 @@ class LanguageTraining {
     TOST_ASSIGN_OR_RETURN(const LanguageRunHeader header, ReadLanguageRunHeader(options_.resume));
     TOST_RETURN_IF_ERROR(RequireSameModel(config_, header.config, header.checkpoint));
     if (vocabulary_.has_value() && vocabulary_->ToJson() != header.state.vocabulary) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          options_.data, ": its vocabulary is not the one ", header.checkpoint, " was trained with"));
+      return absl::InvalidArgumentError(absl::StrCat(options_.data,
+                                                     ": its vocabulary is not the one ",
+                                                     header.checkpoint, " was trained with"));
     }
     TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header.checkpoint));
     TOST_RETURN_IF_ERROR(checkpoint.LoadWeights(*params_));
     TOST_RETURN_IF_ERROR(checkpoint.LoadMoments(*params_, optimizer_->moments()));
     state_ = header.state;
     optimizer_->set_updates(state_.update - SkippedUpdates());
-    LogInfo(absl::StrCat("resuming from ", header.checkpoint, " (after update ", state_.update, ")"));
+    LogInfo(
+        absl::StrCat("resuming from ", header.checkpoint, " (after update ", state_.update, ")"));
     return absl::OkStatus();
   }
 
   TrainingTask Task() {
-    return {.plan = [this](int64_t update) { return Plan(update); },
-            .loss_sum = [this](int64_t update, int micro_step) { return LossSum(update, micro_step); },
-            .learning_rate = [this](int64_t update) { return schedule_.At(update); },
-            .evaluate =
-                [this](int64_t update) {
-                  return EvaluateLanguage(*model_, *evaluation_, compute_dtype_, update);
-                },
-            .save = [this](int64_t update) { return Save(update); }};
+    return {
+        .plan = [this](int64_t update) { return Plan(update); },
+        .loss_sum = [this](int64_t update, int micro_step) { return LossSum(update, micro_step); },
+        .learning_rate = [this](int64_t update) { return schedule_.At(update); },
+        .evaluate =
+            [this](int64_t update) {
+              return EvaluateLanguage(*model_, *evaluation_, compute_dtype_, update);
+            },
+        .save = [this](int64_t update) { return Save(update); }};
   }
 
   absl::StatusOr<UpdatePlan> Plan(int64_t update) {

@@ -26,8 +26,8 @@ struct LanguageTrainingOptions {
   bool bias = false;
 
   int64_t steps = 5000;
-  int64_t global_batch = 64;  // sequences per update
-  int64_t micro_batch = 0;    // sequences at a time; 0: the whole global batch
+  int64_t global_batch = 64;             // sequences per update
+  int64_t micro_batch = 0;               // sequences at a time; 0: the whole global batch
   std::string sampling = "permutation";  // or "random_windows", the official sampling
 
   std::string schedule = "cosine";  // or "constant"

@@ -94,12 +94,13 @@ class TrainingRun {
     skipped_in_a_row_ = result.step.skipped ? skipped_in_a_row_ + 1 : 0;
     if (!result.step.skipped) return absl::OkStatus();
     const std::string what =
-        absl::StrFormat("update %d: loss %g, gradient norm %g, first non-finite gradient: %s", update,
-                        result.loss, result.step.gradient_norm, FirstNonFinite(params_));
+        absl::StrFormat("update %d: loss %g, gradient norm %g, first non-finite gradient: %s",
+                        update, result.loss, result.step.gradient_norm, FirstNonFinite(params_));
     if (skipped_in_a_row_ >= options_.max_skipped_in_a_row) {
-      return absl::InternalError(absl::StrCat(
-          what, "; ", skipped_in_a_row_,
-          " updates in a row were skipped; lower --learning_rate and resume from the last checkpoint"));
+      return absl::InternalError(
+          absl::StrCat(what, "; ", skipped_in_a_row_,
+                       " updates in a row were skipped; lower --learning_rate and resume from the "
+                       "last checkpoint"));
     }
     progress_.Clear();
     LogWarning(absl::StrCat(what, "; the update is skipped"));

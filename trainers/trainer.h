@@ -23,7 +23,7 @@ struct UpdatePlan {
 };
 
 struct Evaluation {
-  double loss = 0;      // mean over the targets, nats
+  double loss = 0;  // mean over the targets, nats
   int64_t targets = 0;
 };
 
@@ -42,7 +42,8 @@ struct TrainerOptions {
   int64_t steps = 0;             // updates in all; 0 only evaluates
   int64_t evaluate_every = 0;    // updates; 0: at the end only
   int64_t checkpoint_every = 0;  // updates; 0: at the end only
-  int max_skipped_in_a_row = 3;  // updates whose gradient norm is not finite before the run gives up
+  int max_skipped_in_a_row =
+      3;  // updates whose gradient norm is not finite before the run gives up
 };
 
 // Runs updates first_update … options.steps (or evaluates, when there is none left), evaluates and

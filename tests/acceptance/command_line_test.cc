@@ -25,10 +25,16 @@ TEST(L1, UnknownOptionsAndKeysNameTheNearest) {
 }
 
 TEST(L4, EveryCommandHasAnExample) {
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"train", "language"}, {"prepare", "characters"}, {"evaluate"},
-        {"sample"}, {"inspect", "parameters"}, {"inspect", "models"}, {"bench", "step"},
-        {"bench", "tssa"}, {"bench", "decode"}, {"info"}}) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"train", "language"},
+                                                  {"prepare", "characters"},
+                                                  {"evaluate"},
+                                                  {"sample"},
+                                                  {"inspect", "parameters"},
+                                                  {"inspect", "models"},
+                                                  {"bench", "step"},
+                                                  {"bench", "tssa"},
+                                                  {"bench", "decode"},
+                                                  {"info"}}) {
     std::vector<std::string> help = command;
     help.push_back("--help");
     const Outcome outcome = RunTost(help);
@@ -48,7 +54,8 @@ TEST(E1, FailuresOfTheUsersMakingAreOneLine) {
   ExpectOneLineError(RunTost({"train", "language", "--config", folder + "/none.toml"}),
                      {"none.toml"});
   ExpectOneLineError(RunTost(TinyTraining(run, {"--steps", "many"})), {"steps"});
-  ExpectOneLineError(RunTost(TinyTraining(run, {"--model", "tost_bse"})), {"tost_bse", "tost_base"});
+  ExpectOneLineError(RunTost(TinyTraining(run, {"--model", "tost_bse"})),
+                     {"tost_bse", "tost_base"});
   ExpectOneLineError(RunTost(TinyTraining(run, {"--heads", "3"})), {"heads 3"});
   ExpectOneLineError(RunTost(TinyTraining(run, {"--dropout", "1.5"})), {"--dropout"});
   ExpectOneLineError(RunTost(TinyTraining(run, {"--schedule", "linear"})), {"--schedule"});
@@ -76,13 +83,16 @@ TEST(E1, TextsThatCannotBePrepared) {
   const std::string folder = FreshFolder("inputs");
   auto prepare = [&](const std::string& name, const std::string& bytes) {
     WriteFile(folder + "/" + name, bytes);
-    return RunTost({"prepare", "characters", folder + "/" + name, "--output", folder + "/" + name + ".d"});
+    return RunTost(
+        {"prepare", "characters", folder + "/" + name, "--output", folder + "/" + name + ".d"});
   };
   ExpectOneLineError(prepare("empty.txt", ""), {"empty.txt"});
-  ExpectOneLineError(prepare("invalid.txt", "good text \xff\xfe and more, long enough"), {"invalid.txt", "10"});
+  ExpectOneLineError(prepare("invalid.txt", "good text \xff\xfe and more, long enough"),
+                     {"invalid.txt", "10"});
   ExpectOneLineError(prepare("cut.txt", "twenty characters go here \xe2\x82"), {"cut.txt"});
   EXPECT_FALSE(std::filesystem::exists(folder + "/empty.txt.d/train.bin"));
-  EXPECT_EQ(prepare("nul.txt", std::string("a\0b and enough text for both parts", 34)).exit_code, 0);
+  EXPECT_EQ(prepare("nul.txt", std::string("a\0b and enough text for both parts", 34)).exit_code,
+            0);
   std::string line;
   while (line.size() < 5'000'000) line += "one long line without an end ";
   EXPECT_EQ(prepare("line.txt", line).exit_code, 0);
@@ -132,7 +142,8 @@ TEST(T10, DecodingPastTheContextSaysSoOnce) {
   ASSERT_EQ(RunTost(TinyTraining(run)).exit_code, 0);
   const Outcome slid = RunTost({"sample", "--run", run, "--tokens", "60"});
   size_t told = 0;
-  for (size_t at = 0; (at = slid.error.find("context of 16", at)) != std::string::npos; ++at) ++told;
+  for (size_t at = 0; (at = slid.error.find("context of 16", at)) != std::string::npos; ++at)
+    ++told;
   EXPECT_EQ(told, 1u) << slid.error;
   EXPECT_EQ(slid.out.size(), 1u + 60u + 1u);
   const Outcome stopped =
@@ -143,7 +154,8 @@ TEST(T10, DecodingPastTheContextSaysSoOnce) {
 TEST(O1, InfoNamesWhatIsMissing) {
   const Outcome info = RunTost({"info"});
   EXPECT_EQ(info.exit_code, 0);
-  for (const char* part : {"CUDA", "MPI", "NCCL", "threads"}) EXPECT_THAT(info.out, HasSubstr(part));
+  for (const char* part : {"CUDA", "MPI", "NCCL", "threads"})
+    EXPECT_THAT(info.out, HasSubstr(part));
 }
 
 }  // namespace

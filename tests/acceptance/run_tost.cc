@@ -23,7 +23,8 @@ void Redirect(const std::string& path, int descriptor) {
 }
 
 bool IsLogLine(const std::string& line) {
-  return line.size() > 9 && line[0] == '[' && std::isdigit(static_cast<unsigned char>(line[1])) != 0;
+  return line.size() > 9 && line[0] == '[' &&
+         std::isdigit(static_cast<unsigned char>(line[1])) != 0;
 }
 
 }  // namespace
@@ -90,10 +91,11 @@ void WriteFile(const std::string& path, const std::string& bytes) {
 
 std::string ShakespeareData(int characters) {
   const std::string folder = FreshFolder("data");
-  const std::string text = ReadFile(std::string(TOST_SOURCE_DIR) + "/data/samples/tinyshakespeare.txt");
+  const std::string text =
+      ReadFile(std::string(TOST_SOURCE_DIR) + "/data/samples/tinyshakespeare.txt");
   WriteFile(folder + "/text.txt", text.substr(0, static_cast<size_t>(characters)));
-  const Outcome prepared = RunTost(
-      {"prepare", "characters", folder + "/text.txt", "--output", folder + "/tokens"});
+  const Outcome prepared =
+      RunTost({"prepare", "characters", folder + "/text.txt", "--output", folder + "/tokens"});
   EXPECT_EQ(prepared.exit_code, 0) << prepared.error;
   return folder + "/tokens";
 }
@@ -101,11 +103,30 @@ std::string ShakespeareData(int characters) {
 std::vector<std::string> TinyTraining(const std::string& output,
                                       const std::vector<std::string>& more) {
   static const std::string* const data = new std::string(ShakespeareData());
-  std::vector<std::string> arguments{
-      "train",     "language",        "--data",           *data, "--output",        output,
-      "--layers",  "2",               "--heads",          "2",   "--width",         "16",
-      "--context", "16",              "--global_batch",   "4",   "--steps",         "4",
-      "--warmup",  "2",               "--evaluate_every", "0",   "--checkpoint_every", "0"};
+  std::vector<std::string> arguments{"train",
+                                     "language",
+                                     "--data",
+                                     *data,
+                                     "--output",
+                                     output,
+                                     "--layers",
+                                     "2",
+                                     "--heads",
+                                     "2",
+                                     "--width",
+                                     "16",
+                                     "--context",
+                                     "16",
+                                     "--global_batch",
+                                     "4",
+                                     "--steps",
+                                     "4",
+                                     "--warmup",
+                                     "2",
+                                     "--evaluate_every",
+                                     "0",
+                                     "--checkpoint_every",
+                                     "0"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }

@@ -42,16 +42,26 @@ std::vector<std::string> With(std::vector<std::string> arguments,
 // A copy of a run as it was at its update-10 checkpoint.
 std::string AsOfUpdate10(const std::string& run) {
   const std::string copy = FreshFolder("resumed");
-  std::filesystem::copy(run, copy, std::filesystem::copy_options::recursive |
-                                       std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(
+      run, copy,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
   std::filesystem::remove(Checkpoint(copy, "0000020"));
   return copy;
 }
 
 // Twenty updates across an epoch border with dropout, saved at 10 and 20.
-const std::vector<std::string> kTwenty{"--steps",          "20", "--dropout",          "0.1",
-                                       "--checkpoint_every", "10", "--keep_checkpoints", "0",
-                                       "--global_batch",   "100", "--micro_batch",     "50"};
+const std::vector<std::string> kTwenty{"--steps",
+                                       "20",
+                                       "--dropout",
+                                       "0.1",
+                                       "--checkpoint_every",
+                                       "10",
+                                       "--keep_checkpoints",
+                                       "0",
+                                       "--global_batch",
+                                       "100",
+                                       "--micro_batch",
+                                       "50"};
 
 TEST(C3, TwentyUpdatesEqualTenResumeTenBitForBit) {
   for (const std::string dtype : {"float32", "bfloat16"}) {
@@ -106,7 +116,8 @@ TEST(C9, NonEmptyRunFolderIsRefused) {
 TEST(T13, ImpossibleBatchNamesTheNearestValidOnes) {
   ExpectOneLineError(
       RunTost(TinyTraining(FreshFolder("run"), {"--global_batch", "64", "--micro_batch", "24"})),
-      {"--global_batch 64", "--micro_batch 24", "--micro_batch 16 or 32", "--global_batch 48 or 72"});
+      {"--global_batch 64", "--micro_batch 24", "--micro_batch 16 or 32",
+       "--global_batch 48 or 72"});
   const Outcome valid =
       RunTost(TinyTraining(FreshFolder("run"), {"--global_batch", "8", "--micro_batch", "4"}));
   ExpectDone(valid);
@@ -130,7 +141,8 @@ TEST(T11, PrintedLossDoesNotDependOnTheMicroBatch) {
 
 TEST(T14, FirstWarmUpUpdateIsAboveZero) {
   const std::string run = FreshFolder("run");
-  ExpectDone(RunTost(TinyTraining(run, {"--warmup", "4", "--steps", "12", "--learning_rate", "1e-3"})));
+  ExpectDone(
+      RunTost(TinyTraining(run, {"--warmup", "4", "--steps", "12", "--learning_rate", "1e-3"})));
   const std::vector<double> rates = MetricOf(run, "train", "learning_rate");
   ASSERT_EQ(rates.size(), 12u);
   EXPECT_FLOAT_EQ(static_cast<float>(rates[0]), 2.5e-4f);
@@ -160,13 +172,15 @@ TEST(T18, EveryParameterWithItsDecayGroup) {
     ExpectDone(outcome);
     for (const auto& [group, names] : expected) {
       for (const std::string& name : names) {
-        EXPECT_THAT(outcome.out, testing::ContainsRegex(name + " +\\[[0-9, ]+\\] +" + group + "\n"));
+        EXPECT_THAT(outcome.out,
+                    testing::ContainsRegex(name + " +\\[[0-9, ]+\\] +" + group + "\n"));
       }
     }
   }
   const Outcome tost_base = RunTost({"inspect", "parameters", "--model", "tost_base"});
   EXPECT_THAT(tost_base.out, testing::ContainsRegex("attn.temp +\\[12, 1\\] +no decay"));
-  EXPECT_THAT(tost_base.out, testing::ContainsRegex("attn.denom_bias +\\[12, 1024, 1\\] +no decay"));
+  EXPECT_THAT(tost_base.out,
+              testing::ContainsRegex("attn.denom_bias +\\[12, 1024, 1\\] +no decay"));
   EXPECT_THAT(tost_base.out, HasSubstr("total 110,384,016 parameters (109,597,584 without"));
 }
 

@@ -33,8 +33,8 @@ LanguageConfig ConfigOf(const GoldenFile& file, const std::string& prefix) {
                         .vocabulary = file.Int(prefix + "vocab_size"),
                         .bias = file.Flag(prefix + "bias")};
   const bool tssa_file = file.HasConfig(prefix + "TSSA");
-  config.mixer = tssa_file && file.Flag(prefix + "TSSA") ? models::Mixer::kTssa
-                                                         : models::Mixer::kAttention;
+  config.mixer =
+      tssa_file && file.Flag(prefix + "TSSA") ? models::Mixer::kTssa : models::Mixer::kAttention;
   if (!tssa_file) config.layer_scale = std::nullopt;
   return config;
 }
@@ -109,8 +109,8 @@ TEST(LanguageModel, RecomputationChangesNoGradientBit) {
     Load(file, "param.", loaded.params);
     auto gradients = [&](bool recompute) {
       std::vector<std::vector<float>> all;
-      Pass pass{.training = true, .dropout = 0.2f, .recompute = recompute,
-                .random = RandomStream(1, 2)};
+      Pass pass{
+          .training = true, .dropout = 0.2f, .recompute = recompute, .random = RandomStream(1, 2)};
       loaded.params.StartStep();
       Tape tape;
       tape.Backward(loaded.model.Loss(file.Load("idx", DType::kInt32),
@@ -163,7 +163,8 @@ TEST(LanguageModel, LastLogitsOfAShorterPrompt) {
     for (int64_t length = 1; length < context; ++length) {
       std::vector<int32_t> prompt;
       for (int64_t row = 0; row < shape[0]; ++row) {
-        prompt.insert(prompt.end(), ids.begin() + row * context, ids.begin() + row * context + length);
+        prompt.insert(prompt.end(), ids.begin() + row * context,
+                      ids.begin() + row * context + length);
       }
       models::LanguageDecoder decoder(loaded.model, shape[0]);
       const std::vector<double> logits =
@@ -211,11 +212,10 @@ TEST(LanguageTraining, TwentyUpdates) {
     SCOPED_TRACE(file.name());
     Loaded loaded(ConfigOf(file, "cfg_"));
     Load(file, "init.", loaded.params);
-    train::AdamW optimizer(loaded.params,
-                           {.beta1 = static_cast<float>(file.Number("b1")),
-                            .beta2 = static_cast<float>(file.Number("b2")),
-                            .weight_decay = static_cast<float>(file.Number("wd")),
-                            .clip_norm = static_cast<float>(file.Number("clip"))});
+    train::AdamW optimizer(loaded.params, {.beta1 = static_cast<float>(file.Number("b1")),
+                                           .beta2 = static_cast<float>(file.Number("b2")),
+                                           .weight_decay = static_cast<float>(file.Number("wd")),
+                                           .clip_norm = static_cast<float>(file.Number("clip"))});
     const train::LanguageSchedule schedule{.peak = static_cast<float>(file.Number("lr")),
                                            .floor = static_cast<float>(file.Number("min_lr")),
                                            .warmup = file.Int("warmup"),
@@ -223,7 +223,8 @@ TEST(LanguageTraining, TwentyUpdates) {
     const Shape shape = file.ShapeOf("tokens");  // [batches, accumulation, rows, T + 1]
     const std::vector<int64_t> all = file.Integers("tokens");
     const int64_t rows = shape[2], length = shape[3] - 1;
-    // Inputs (shift 0) or targets (shift 1) of a micro-step; update u is the official iteration u−1.
+    // Inputs (shift 0) or targets (shift 1) of a micro-step; update u is the official iteration
+    // u−1.
     auto micro_batch = [&](int64_t update, int micro_step, int64_t shift) {
       const int64_t first = ((update - 1) % shape[0] * shape[1] + micro_step) * rows * shape[3];
       std::vector<int32_t> ids;

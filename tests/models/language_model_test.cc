@@ -21,13 +21,18 @@ int64_t ParameterCount(const LanguageConfig& config) {
 
 // Counts of the official code, V = 50304, context 1024.
 TEST(LanguageVariants, ParameterCountsOfTheReference) {
-  const std::map<std::string, int64_t> expected = {
-      {"tost_base", 110384016},   {"tost_medium", 304711040},
-      {"tost_large", 656447440},  {"tost_xl", 1312463600},
-      {"gpt2", 124373760},        {"gpt2_medium", 354599936},
-      {"gpt2_large", 773582080},  {"gpt2_xl", 1556840000},
-      {"gpt2_layer_scale", 124392192},       {"gpt2_medium_layer_scale", 354649088},
-      {"gpt2_large_layer_scale", 773674240}, {"gpt2_xl_layer_scale", 1556993600}};
+  const std::map<std::string, int64_t> expected = {{"tost_base", 110384016},
+                                                   {"tost_medium", 304711040},
+                                                   {"tost_large", 656447440},
+                                                   {"tost_xl", 1312463600},
+                                                   {"gpt2", 124373760},
+                                                   {"gpt2_medium", 354599936},
+                                                   {"gpt2_large", 773582080},
+                                                   {"gpt2_xl", 1556840000},
+                                                   {"gpt2_layer_scale", 124392192},
+                                                   {"gpt2_medium_layer_scale", 354649088},
+                                                   {"gpt2_large_layer_scale", 773674240},
+                                                   {"gpt2_xl_layer_scale", 1556993600}};
   for (const auto& [name, count] : expected) {
     const auto config = LanguageVariant(name);
     ASSERT_TRUE(config.ok()) << name;
@@ -59,8 +64,14 @@ TEST(LanguageVariants, UnknownNameListsTheKnownOnes) {
 }
 
 LanguageConfig Tiny(Mixer mixer) {
-  return {.mixer = mixer, .layers = 2, .heads = 3, .width = 24, .context = 140, .vocabulary = 31,
-          .bias = true, .layer_scale = 0.7f};
+  return {.mixer = mixer,
+          .layers = 2,
+          .heads = 3,
+          .width = 24,
+          .context = 140,
+          .vocabulary = 31,
+          .bias = true,
+          .layer_scale = 0.7f};
 }
 
 TEST(LanguageModel, OfficialNamesAndDecayGroups) {
@@ -124,7 +135,8 @@ TEST(LanguageDecoder, EqualsTheFullPassForEveryPrefix) {
       for (int64_t b = 0; b < kBatch; ++b) {
         for (int64_t v = 0; v < config.vocabulary; ++v) {
           const auto i = static_cast<size_t>((b * kLength + position) * config.vocabulary + v);
-          ASSERT_NEAR(row[static_cast<size_t>(b * config.vocabulary + v)], full[i], 1e-5) << position;
+          ASSERT_NEAR(row[static_cast<size_t>(b * config.vocabulary + v)], full[i], 1e-5)
+              << position;
         }
       }
     };
@@ -152,8 +164,8 @@ TEST(LanguageModel, LossEqualsThatOfTheLogits) {
   for (size_t row = 0; row < targets.size(); ++row) {
     double sum = 0;
     for (size_t v = 0; v < 31; ++v) sum += std::exp(static_cast<double>(logits[row * 31 + v]));
-    expected += std::log(sum) -
-                static_cast<double>(logits[row * 31 + static_cast<size_t>(targets[row])]);
+    expected +=
+        std::log(sum) - static_cast<double>(logits[row * 31 + static_cast<size_t>(targets[row])]);
   }
   EXPECT_NEAR(model.Loss(tokens, tokens, pass).Item(), expected, 1e-5 * expected);
 }

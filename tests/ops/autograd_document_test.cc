@@ -44,9 +44,9 @@ TEST(AutogradDocument, OneCausalTssaByHand) {
 }
 
 TEST(AutogradDocument, GradcheckTableShowsEveryEntry) {
-  const GradcheckReport report = Gradcheck(
-      [](const std::vector<Tensor>& x) { return ops::CausalTssa(x[0], x[1], x[2]); },
-      {RandomTensor({1, 3, 4}, 1), RandomTensor({2, 1}, 2), RandomTensor({2, 3, 1}, 3)});
+  const GradcheckReport report =
+      Gradcheck([](const std::vector<Tensor>& x) { return ops::CausalTssa(x[0], x[1], x[2]); },
+                {RandomTensor({1, 3, 4}, 1), RandomTensor({2, 1}, 2), RandomTensor({2, 3, 1}, 3)});
   EXPECT_TRUE(report.passed()) << report.Table();
   EXPECT_EQ(report.entries.size(), 12u + 2u + 6u);
 }

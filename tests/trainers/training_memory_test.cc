@@ -16,14 +16,15 @@ TEST(TrainingMemory, ASteadyStepReturnsEverythingAndAllocatesNothing) {
     const models::LanguageModel model(params.Root(), config);
     params.Finalize();
     AdamW optimizer(params, {});
-    const Tensor tokens =
-        Tensor::FromHost<int32_t>({4, 64}, std::vector<int32_t>(4 * 64, 7));
+    const Tensor tokens = Tensor::FromHost<int32_t>({4, 64}, std::vector<int32_t>(4 * 64, 7));
     const DeviceRuntime& cpu = RuntimeOf(Device::Cpu());
 
     auto step = [&](uint32_t update) {
       params.StartStep();
       const int64_t before = cpu.Memory().live_bytes;
-      models::Pass pass{.training = true, .dropout = 0.1f, .recompute = recompute,
+      models::Pass pass{.training = true,
+                        .dropout = 0.1f,
+                        .recompute = recompute,
                         .random = RandomStream(1, update)};
       {
         Tape tape;
@@ -50,8 +51,7 @@ TEST(TrainingMemory, RecomputationNeedsLess) {
     const models::LanguageModel model(params.Root(), config);
     params.Finalize();
     params.StartStep();
-    const Tensor tokens =
-        Tensor::FromHost<int32_t>({4, 128}, std::vector<int32_t>(4 * 128, 7));
+    const Tensor tokens = Tensor::FromHost<int32_t>({4, 128}, std::vector<int32_t>(4 * 128, 7));
     DeviceRuntime& cpu = RuntimeOf(Device::Cpu());
     const int64_t before = cpu.Memory().live_bytes;
     cpu.ResetPeakMemory();

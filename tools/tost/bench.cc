@@ -98,10 +98,11 @@ absl::Status BenchStep(const BenchOptions& options) {
     tape.Backward(model.Loss(tokens, tokens, pass), scale);
     optimizer.Step(1e-4f);
   });
-  std::printf("{\"bench\":\"step\",\"model\":\"%s\",\"context\":%lld,\"batch\":%lld,\"threads\":%d,"
-              "\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
-              options.model.c_str(), static_cast<long long>(config.context),
-              static_cast<long long>(options.batch), ThreadCount(), seconds, PeakMegabytes());
+  std::printf(
+      "{\"bench\":\"step\",\"model\":\"%s\",\"context\":%lld,\"batch\":%lld,\"threads\":%d,"
+      "\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
+      options.model.c_str(), static_cast<long long>(config.context),
+      static_cast<long long>(options.batch), ThreadCount(), seconds, PeakMegabytes());
   return absl::OkStatus();
 }
 
@@ -118,12 +119,12 @@ absl::Status BenchTssa(const BenchOptions& options) {
     Tape tape;
     tape.BackwardFrom(ops::CausalTssa(w, temp, bias), dy);
   });
-  std::printf("{\"bench\":\"tssa\",\"tokens\":%lld,\"width\":%lld,\"heads\":%lld,\"batch\":%lld,"
-              "\"threads\":%d,\"forward_seconds\":%.6f,\"seconds\":%.6f,\"ns_per_token\":%.1f}\n",
-              static_cast<long long>(options.tokens), static_cast<long long>(options.width),
-              static_cast<long long>(options.heads), static_cast<long long>(options.batch),
-              ThreadCount(), forward, both,
-              both * 1e9 / static_cast<double>(options.batch * options.tokens));
+  std::printf(
+      "{\"bench\":\"tssa\",\"tokens\":%lld,\"width\":%lld,\"heads\":%lld,\"batch\":%lld,"
+      "\"threads\":%d,\"forward_seconds\":%.6f,\"seconds\":%.6f,\"ns_per_token\":%.1f}\n",
+      static_cast<long long>(options.tokens), static_cast<long long>(options.width),
+      static_cast<long long>(options.heads), static_cast<long long>(options.batch), ThreadCount(),
+      forward, both, both * 1e9 / static_cast<double>(options.batch * options.tokens));
   return absl::OkStatus();
 }
 
@@ -140,10 +141,11 @@ absl::Status BenchDecode(const BenchOptions& options) {
     decoder.Prefill(first);
     for (int64_t i = 0; i < count; ++i) decoder.Step(first.Reshaped({1}));
   });
-  std::printf("{\"bench\":\"decode\",\"model\":\"%s\",\"tokens\":%lld,\"threads\":%d,"
-              "\"tokens_per_second\":%.1f}\n",
-              options.model.c_str(), static_cast<long long>(count), ThreadCount(),
-              static_cast<double>(count) / seconds);
+  std::printf(
+      "{\"bench\":\"decode\",\"model\":\"%s\",\"tokens\":%lld,\"threads\":%d,"
+      "\"tokens_per_second\":%.1f}\n",
+      options.model.c_str(), static_cast<long long>(count), ThreadCount(),
+      static_cast<double>(count) / seconds);
   return absl::OkStatus();
 }
 
@@ -171,8 +173,9 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   tssa.Add("repeats", options->repeats, "Timed repetitions; the median counts");
   tssa.set_run([options] { return BenchTssa(*options); });
 
-  Command& decode = commands.emplace_back(*bench, "decode", "Generation, token by token",
-                                          "tost --threads 2 bench decode --model tost_char --tokens 200");
+  Command& decode =
+      commands.emplace_back(*bench, "decode", "Generation, token by token",
+                            "tost --threads 2 bench decode --model tost_char --tokens 200");
   decode.Add("model", options->model, "Named model");
   decode.Add("context", options->context, "Context; 0: the named model's");
   decode.Add("tokens", options->tokens, "Tokens to generate");

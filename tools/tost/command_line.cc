@@ -118,8 +118,7 @@ std::string Command::Settings() const {
   return text;
 }
 
-absl::Status UnknownOption(const CLI::App& app, const std::string& name,
-                           const std::string& where) {
+absl::Status UnknownOption(const CLI::App& app, const std::string& name, const std::string& where) {
   std::string nearest;
   size_t best = std::max<size_t>(3, name.size() / 2);
   for (const std::string& known : OptionNames(app)) {
@@ -129,10 +128,10 @@ absl::Status UnknownOption(const CLI::App& app, const std::string& name,
       nearest = known;
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(where.empty() ? "unknown option --" : absl::StrCat(where, ": unknown key "), name,
-                   nearest.empty() ? absl::StrCat("; see tost ", app.get_name(), " --help")
-                                   : absl::StrCat("; did you mean ", nearest, "?")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      where.empty() ? "unknown option --" : absl::StrCat(where, ": unknown key "), name,
+      nearest.empty() ? absl::StrCat("; see tost ", app.get_name(), " --help")
+                      : absl::StrCat("; did you mean ", nearest, "?")));
 }
 
 absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, int argc,
@@ -142,7 +141,8 @@ absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, in
 
   const auto [command, begin] = FindCommand(app, arguments);
   std::vector<std::string> settings;
-  for (const auto& [option, suffix] : {std::pair("--resume", "/config.toml"), std::pair("--config", "")}) {
+  for (const auto& [option, suffix] :
+       {std::pair("--resume", "/config.toml"), std::pair("--config", "")}) {
     const std::string value = ValueOf(arguments, option);
     if (value.empty() || command->get_option_no_throw(option) == nullptr) continue;
     TOST_ASSIGN_OR_RETURN(const std::vector<std::string> more,

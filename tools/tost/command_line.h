@@ -52,9 +52,12 @@ class Command {
 
   template <class T>
   static std::string ToToml(const T& value) {
-    if constexpr (std::is_same_v<T, bool>) return value ? "true" : "false";
-    else if constexpr (std::is_same_v<T, std::string>) return absl::StrCat("\"", value, "\"");
-    else return absl::StrCat(value);
+    if constexpr (std::is_same_v<T, bool>)
+      return value ? "true" : "false";
+    else if constexpr (std::is_same_v<T, std::string>)
+      return absl::StrCat("\"", value, "\"");
+    else
+      return absl::StrCat(value);
   }
 
   struct Setting {

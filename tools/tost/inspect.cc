@@ -35,8 +35,8 @@ absl::Status InspectParameters(const InspectOptions& options) {
   for (const Parameter& parameter : params.parameters()) {
     const bool decays = parameter.decay() == Decay::kYes;
     if (decays) decayed += parameter.shape().numel();
-    std::printf("%-44s %-16s %s\n", parameter.name().c_str(),
-                parameter.shape().ToString().c_str(), decays ? "decay" : "no decay");
+    std::printf("%-44s %-16s %s\n", parameter.name().c_str(), parameter.shape().ToString().c_str(),
+                decays ? "decay" : "no decay");
   }
   const int64_t total = params.element_count();
   const int64_t positions = config.context * config.width;

@@ -68,7 +68,8 @@ int Main(int argc, char** argv) {
     if (!command.app()->parsed()) continue;
     const std::vector<std::string> extras = command.app()->remaining();
     if (!extras.empty()) {
-      const std::string name = extras[0].substr(std::min(extras[0].find_first_not_of('-'), extras[0].size()));
+      const std::string name =
+          extras[0].substr(std::min(extras[0].find_first_not_of('-'), extras[0].size()));
       return Fail(UnknownOption(*command.app(), name.substr(0, name.find('=')), ""), kUsageError);
     }
     const absl::Status status = command.Run();

@@ -41,7 +41,8 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
   command.Add("weight_decay", o.weight_decay, "AdamW: decay of weight matrices");
   command.Add("clip_norm", o.clip_norm, "Largest norm of the whole gradient; 0: no clipping");
   command.Add("dropout", o.dropout, "Dropout rate");
-  command.Add("evaluate_every", o.evaluate_every, "Updates between evaluations; 0: at the end only");
+  command.Add("evaluate_every", o.evaluate_every,
+              "Updates between evaluations; 0: at the end only");
   command.Add("evaluation", o.evaluation, "whole split, or random_windows as the official scripts");
   command.Add("evaluation_batches", o.evaluation_batches, "Batches of random_windows");
   command.Add("checkpoint_every", o.checkpoint_every,
