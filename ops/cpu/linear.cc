@@ -59,17 +59,25 @@ void AddBias(const Tensor& bias, Tensor& y) {
 }
 
 void BiasGelu(const Tensor& bias, Tensor& u, Tensor& y) {
-  if (bias.defined()) AddBias(bias, u);
   VisitFloat(u.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using A = Accumulate<T>;
-    const T* in = u.data<T>();
+    const int64_t columns = Columns(u);
+    const A* __restrict b = bias.defined() ? bias.data<A>() : nullptr;
+    T* in = u.mutable_data<T>();
     T* out = y.mutable_data<T>();
-    ParallelFor(u.numel(), RowGrain(1), [&](int64_t begin, int64_t end) {
-      const T* __restrict from = in;
-      T* __restrict to = out;
-      for (int64_t i = begin; i < end; ++i) {
-        to[i] = static_cast<T>(GeluErf(static_cast<A>(from[i])));
+    ForRows(u, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        T* __restrict from = in + r * columns;
+        T* __restrict to = out + r * columns;
+        if (b != nullptr) {
+          for (int64_t c = 0; c < columns; ++c) {
+            from[c] = static_cast<T>(static_cast<A>(from[c]) + b[c]);
+          }
+        }
+        for (int64_t c = 0; c < columns; ++c) {
+          to[c] = static_cast<T>(GeluErf(static_cast<A>(from[c])));
+        }
       }
     });
   });

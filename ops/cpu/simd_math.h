@@ -6,7 +6,7 @@
 //
 //   Exp      1.5 ulp, subnormal results included          Tanh   2 ulp
 //   Log      1.5 ulp, subnormal arguments included        Erf    1 ulp (hence 6e-8 absolute)
-//   GeluErf, GeluTanh and their derivatives: 2e-7 · max(1, |x|) absolute
+//   Gelu, its derivatives, Sigmoid: 3e-7 · max(1, |x|) absolute
 #ifndef TOST_OPS_CPU_SIMD_MATH_H_
 #define TOST_OPS_CPU_SIMD_MATH_H_
 
@@ -125,17 +125,43 @@ inline T Sigmoid(T x) {
   return T(1) / (T(1) + Exp(-x));
 }
 
-// x Φ(x) with Φ the normal distribution function, ½ (1 + erf(x / √2)).
+// The normal distribution function Φ(x) and e^(−x²/2), which GELU and its derivative share. With
+// t = 1 / (1 + 0.325 |x|), Φ(−|x|) = e^(−x²/2) · t · polynomial(t): one exponential serves both,
+// and the lower tail keeps its relative precision, which ½ (1 + erf) would lose.
 template <class T>
-inline T GeluErf(T x) {
-  return T(0.5) * x * (T(1) + Erf(x * T(0.70710678118654752440)));
+struct Normal {
+  T distribution;
+  T bell;
+};
+
+inline Normal<float> NormalOf(float x) {
+  const float bell = Exp(-0.5f * x * x);
+  const float t = 1.0f / (1.0f + 0.325269119f * __builtin_fabsf(x));
+  float p = 0.0447973029f;  // fitted to |x| <= 9.3; error of Φ 2e-9 before rounding
+  p = p * t - 0.225770176f;
+  p = p * t + 0.357764877f;
+  p = p * t - 0.114166438f;
+  p = p * t + 0.191616935f;
+  p = p * t + 0.114772278f;
+  p = p * t + 0.130985221f;
+  const float tail = p * t * bell;
+  return {Select(x > 0.0f, 1.0f - tail, tail), bell};
+}
+inline Normal<double> NormalOf(double x) {
+  return {0.5 * std::erfc(-x * 0.70710678118654752440), std::exp(-0.5 * x * x)};
 }
 
-// Φ(x) + x φ(x) with φ the normal density.
+// x Φ(x).
+template <class T>
+inline T GeluErf(T x) {
+  return x * NormalOf(x).distribution;
+}
+
+// Φ(x) + x φ(x) with φ(x) = e^(−x²/2) / √(2π).
 template <class T>
 inline T GeluErfGrad(T x) {
-  const T phi = T(0.39894228040143267794) * Exp(T(-0.5) * x * x);
-  return T(0.5) * (T(1) + Erf(x * T(0.70710678118654752440))) + x * phi;
+  const Normal<T> normal = NormalOf(x);
+  return normal.distribution + x * (T(0.39894228040143267794) * normal.bell);
 }
 
 // ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))).

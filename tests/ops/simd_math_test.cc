@@ -109,7 +109,7 @@ TEST(SimdMath, Tanh) {
 }
 
 // The bound of a float formula: a few roundings of a value of size max(1, |x|).
-constexpr double kFormulaError = 2e-7;
+constexpr double kFormulaError = 3e-7;
 
 TEST(SimdMath, GeluAndItsDerivative) {
   EXPECT_LE(WorstAbsolute(GeluErf<float>, GeluErf<double>), kFormulaError);
@@ -119,6 +119,10 @@ TEST(SimdMath, GeluAndItsDerivative) {
   EXPECT_EQ(GeluErf(0.0f), 0.0f);
   EXPECT_EQ(GeluErf(30.0f), 30.0f);
   EXPECT_EQ(GeluErf(-30.0f), 0.0f);
+  // The lower tail keeps its relative precision, 4e-5, where ½ (1 + erf) has none left.
+  for (double x = -8; x < 0; x += 0.01) {
+    EXPECT_NEAR(GeluErf(static_cast<float>(x)) / GeluErf(x), 1.0, 4e-5);
+  }
 }
 
 // Derivatives against differences of the functions, in double: central, step 1e-5, error 1e-10.
