@@ -77,7 +77,7 @@ class TileScratch {
  public:
   explicit TileScratch(int64_t elements)
       : tensor_(Tensor::Empty(Shape{elements}, kDTypeOf<T>)), next_(tensor_.mutable_data<T>()) {}
-  // `count` is a multiple of the vector length, as all tiles are.
+  // Aligned to vectors as long as every count is a multiple of their length.
   T* Take(int64_t count) {
     T* tile = next_;
     next_ += count;
