@@ -12,6 +12,7 @@
 #include "tests/golden/golden.h"
 #include "trainers/optimizer.h"
 #include "trainers/sample_language.h"
+#include "trainers/schedule.h"
 #include "trainers/trainer.h"
 
 namespace tost {
@@ -205,6 +206,21 @@ TEST(LanguageBlock, OutputAndGradients) {
   }
 }
 
+// Twenty float32 updates against float64 ones; AdamW divides by the size of the gradient, so a
+// relative error of 1e-6 in a small gradient is one of its step too.
+constexpr double kTwentyUpdates = 1e-4;
+
+bool IsAttention(const GoldenFile& file) {
+  return ConfigOf(file, "cfg_").mixer == models::Mixer::kAttention;
+}
+
+Tensor WithoutRange(const Tensor& x, int64_t first, int64_t last) {
+  std::vector<float> values = x.ToHost();
+  values.erase(values.begin() + first, values.begin() + last);
+  const auto count = static_cast<int64_t>(values.size());
+  return Tensor::FromHost(Shape{count}, values);
+}
+
 // The official recipe: micro-batches, learning rates, clipping, AdamW with its decay groups. The
 // losses of a float32 run leave those of the float64 run slowly, as rounding grows through updates.
 TEST(LanguageTraining, TwentyUpdates) {
@@ -255,8 +271,16 @@ TEST(LanguageTraining, TwentyUpdates) {
       EXPECT_NEAR(result.step.gradient_norm, norms[i], 1e-4 * norms[i]) << update;
     }
     for (const Parameter& parameter : loaded.params.parameters()) {
-      ExpectClose(file.Doubles("final." + parameter.name()), parameter.value(), 1e-4,
-                  parameter.name());
+      std::vector<double> expected = file.Doubles("final." + parameter.name());
+      Tensor actual = parameter.value();
+      // A softmax does not see a bias of the keys: its gradient is rounding alone, which AdamW
+      // blows up to the size of a step. That third says nothing.
+      if (parameter.name().ends_with("attn.c_attn.bias") && IsAttention(file)) {
+        const int64_t width = actual.numel() / 3;
+        actual = WithoutRange(actual, width, 2 * width);
+        expected.erase(expected.begin() + width, expected.begin() + 2 * width);
+      }
+      ExpectClose(expected, actual, kTwentyUpdates, parameter.name());
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "autograd/base/errors.h"
@@ -25,6 +26,19 @@ size_t EditDistance(const std::string& a, const std::string& b) {
     }
   }
   return row.back();
+}
+
+// The known name nearest to `name`, or "" when none is near.
+std::string Nearest(const std::string& name, const std::vector<std::string>& known) {
+  std::string nearest;
+  size_t best = std::max<size_t>(3, name.size() / 2);
+  for (const std::string& candidate : known) {
+    const size_t distance = EditDistance(name, candidate);
+    if (distance >= best) continue;
+    best = distance;
+    nearest = candidate;
+  }
+  return nearest;
 }
 
 std::vector<std::string> OptionNames(const CLI::App& app) {
@@ -75,6 +89,23 @@ std::pair<const CLI::App*, size_t> FindCommand(const CLI::App& app,
   return {command, std::min(i, arguments.size())};
 }
 
+// An error when what stands where a sub-command belongs is none.
+absl::Status CheckCommand(const CLI::App& command, const std::vector<std::string>& arguments,
+                          size_t begin) {
+  std::vector<std::string> names;
+  for (const CLI::App* known : command.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(known->get_name());
+  }
+  if (names.empty() || begin == arguments.size() || absl::StartsWith(arguments[begin], "-")) {
+    return absl::OkStatus();
+  }
+  const std::string nearest = Nearest(arguments[begin], names);
+  return absl::InvalidArgumentError(
+      absl::StrCat(command.get_name(), " has no command '", arguments[begin], "'; ",
+                   nearest.empty() ? absl::StrCat("it has ", absl::StrJoin(names, ", "))
+                                   : absl::StrCat("did you mean ", nearest, "?")));
+}
+
 // The settings of a file as arguments for `app`.
 absl::StatusOr<std::vector<std::string>> ReadSettings(const CLI::App& app,
                                                       const std::string& path) {
@@ -119,15 +150,7 @@ std::string Command::Settings() const {
 }
 
 absl::Status UnknownOption(const CLI::App& app, const std::string& name, const std::string& where) {
-  std::string nearest;
-  size_t best = std::max<size_t>(3, name.size() / 2);
-  for (const std::string& known : OptionNames(app)) {
-    const size_t distance = EditDistance(name, known);
-    if (distance < best) {
-      best = distance;
-      nearest = known;
-    }
-  }
+  const std::string nearest = Nearest(name, OptionNames(app));
   return absl::InvalidArgumentError(absl::StrCat(
       where.empty() ? "unknown option --" : absl::StrCat(where, ": unknown key "), name,
       nearest.empty() ? absl::StrCat("; see tost ", app.get_name(), " --help")
@@ -140,6 +163,7 @@ absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, in
   for (int i = 1; i < argc; ++i) arguments.push_back(WithUnderscores(argv[i]));
 
   const auto [command, begin] = FindCommand(app, arguments);
+  TOST_RETURN_IF_ERROR(CheckCommand(*command, arguments, begin));
   std::vector<std::string> settings;
   for (const auto& [option, suffix] :
        {std::pair("--resume", "/config.toml"), std::pair("--config", "")}) {
