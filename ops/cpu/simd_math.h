@@ -56,10 +56,10 @@ inline double Exp(double x) { return std::exp(x); }
 inline float Log(float x) {
   constexpr float kInfinity = __builtin_inff();
   const bool subnormal = x < 1.17549435e-38f;
-  const float scaled = Select(subnormal, x * 8388608.0f, x);  // 2^23
-  const int32_t bits = std::bit_cast<int32_t>(scaled);
-  const int32_t e = (bits - 0x3f3504f3) >> 23;  // of √½
-  const float f = std::bit_cast<float>(bits - (e << 23)) - 1.0f;
+  const float scaled = Select(subnormal, x * 8388608.0f, x);         // 2^23
+  const uint32_t bits = std::bit_cast<uint32_t>(scaled);             // unsigned: may wrap for x < 0
+  const int32_t e = static_cast<int32_t>(bits - 0x3f3504f3u) >> 23;  // the bits of √½
+  const float f = std::bit_cast<float>(bits - (static_cast<uint32_t>(e) << 23)) - 1.0f;
   const float exponent = static_cast<float>(e) - Select(subnormal, 23.0f, 0.0f);
   const float f2 = f * f;
   float p = 7.0376836292e-2f;
