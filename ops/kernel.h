@@ -8,7 +8,8 @@
 namespace tost::ops {
 
 // Born with the CPU's implementation; another device installs its own before the first step. The op
-// that calls a kernel refers to its slot, so neither initialisation order nor the linker can lose it.
+// that calls a kernel refers to its slot, so neither initialisation order nor the linker can lose
+// it.
 //
 //   constinit Kernel<GeluFn> gelu_kernel{"gelu", &cpu::Gelu};
 //   gelu_kernel.On(x.device().type)(x, y);

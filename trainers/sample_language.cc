@@ -81,27 +81,17 @@ int32_t ChooseToken(std::span<const float> logits, const SamplingRule& rule, flo
 }
 
 void Generate(const models::LanguageModel& model, std::vector<int32_t> tokens, int64_t count,
-              const SamplingRule& rule, const RandomKey& key, const std::function<void()>& on_full,
+              const SamplingRule& rule, const RandomKey& key,
               const std::function<void(int32_t)>& emit) {
   const int64_t context = model.config().context;
-  auto window = [&] {
-    const int64_t size = std::min<int64_t>(context, static_cast<int64_t>(tokens.size()));
-    return std::span<const int32_t>(tokens).last(static_cast<size_t>(size));
-  };
   models::LanguageDecoder decoder(model, /*batch=*/1);
-  bool full = static_cast<int64_t>(tokens.size()) > context;
-  if (full) on_full();
   for (int64_t i = 0; i < count; ++i) {
-    Tensor logits;
-    if (i == 0 || full) {
-      logits = decoder.Prefill(Row(window()));
-    } else if (decoder.position() < context) {
-      logits = decoder.Step(Row({&tokens.back(), 1}).Reshaped({1}));
-    } else {
-      full = true;
-      on_full();
-      logits = decoder.Prefill(Row(window()));
-    }
+    const auto size = static_cast<int64_t>(tokens.size());
+    const std::span<const int32_t> all(tokens);
+    const bool step = i > 0 && size <= context;
+    const Tensor logits =
+        step ? decoder.Step(Row(all.last(1)).Reshaped({1}))
+             : decoder.Prefill(Row(all.last(static_cast<size_t>(std::min(context, size)))));
     tokens.push_back(ChooseToken(logits.ToHost(), rule, Uniform(key, 0, i)));
     emit(tokens.back());
   }
@@ -124,13 +114,12 @@ absl::Status SampleLanguageRun(const SampleOptions& options) {
   const SamplingRule rule{.temperature = options.temperature,
                           .top_k = options.top_k,
                           .vocabulary = run.vocabulary.has_value() ? run.vocabulary->size() : 0};
-  bool told = false;
-  auto on_full = [&] {
-    if (std::exchange(told, true)) return;
-    LogInfo(absl::StrCat("the context of ", run.config.context,
-                         " tokens is full: from here on each token reads the last ",
-                         run.config.context, " anew (--past_context stop ends here instead)"));
-  };
+  // The last token drawn is not read again, so one more than the context costs nothing.
+  if (static_cast<int64_t>(prompt.size()) + count > run.config.context + 1) {
+    LogInfo(absl::StrCat("the text outgrows the context of ", run.config.context,
+                         " tokens: beyond it each token reads the last ", run.config.context,
+                         " anew (--past_context stop ends there instead)"));
+  }
   auto print = [&](int32_t token) {
     const std::string text = run.vocabulary.has_value()
                                  ? run.vocabulary->Decode(std::span(&token, 1))
@@ -141,7 +130,7 @@ absl::Status SampleLanguageRun(const SampleOptions& options) {
   for (int64_t sample = 0; sample < options.samples; ++sample) {
     for (int32_t token : prompt) print(token);
     const RandomKey key{.seed = options.seed, .draw = static_cast<uint32_t>(sample)};
-    Generate(*run.model, prompt, count, rule, key, on_full, print);
+    Generate(*run.model, prompt, count, rule, key, print);
     std::fputs(options.samples > 1 ? "\n---------------\n" : "\n", stdout);
   }
   return absl::OkStatus();

@@ -29,10 +29,10 @@ int32_t ChooseToken(std::span<const float> logits, const SamplingRule& rule, flo
 //
 // Inside the model's context a token costs one step of the decoder, whatever the position. Beyond
 // it the window of the last `context` tokens is read anew for every token, positions counting from
-// 0 again, which is what the official sampling loop does everywhere; `on_full` is called once,
-// before. A prompt longer than the context is read from its last `context` tokens.
+// 0 again, which is what the official sampling loop does everywhere. A prompt longer than the
+// context is read from its last `context` tokens.
 void Generate(const models::LanguageModel& model, std::vector<int32_t> prompt, int64_t count,
-              const SamplingRule& rule, const RandomKey& key, const std::function<void()>& on_full,
+              const SamplingRule& rule, const RandomKey& key,
               const std::function<void(int32_t)>& emit);
 
 struct SampleOptions {

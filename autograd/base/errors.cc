@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -10,6 +11,10 @@ namespace tost {
 namespace {
 
 FailureHook failure_hook = nullptr;
+std::string& FailureReport() {
+  static auto* report = new std::string("the command you ran");
+  return *report;
+}
 thread_local const char* running_op = nullptr;
 
 [[noreturn]] void Fail(const std::string& message) {
@@ -17,7 +22,8 @@ thread_local const char* running_op = nullptr;
       running_op == nullptr ? "" : absl::StrCat(" (while running ", running_op, ")");
   const std::string line = absl::StrCat("internal error: ", message, op);
   std::fprintf(stderr, "%s\n", line.c_str());
-  std::fprintf(stderr, "This is a defect of tost: please report it with the command you ran.\n");
+  std::fprintf(stderr, "This is a defect of tost; please report it with: %s\n",
+               FailureReport().c_str());
   if (failure_hook != nullptr) failure_hook(line.c_str());
   std::abort();
 }
@@ -25,6 +31,8 @@ thread_local const char* running_op = nullptr;
 }  // namespace
 
 void SetFailureHook(FailureHook hook) { failure_hook = hook; }
+
+void SetFailureReport(std::string report) { FailureReport() = std::move(report); }
 
 OpScope::OpScope(const char* name) : outer_(running_op) { running_op = name; }
 OpScope::~OpScope() { running_op = outer_; }

@@ -7,6 +7,7 @@
 #define TOST_AUTOGRAD_BASE_ERRORS_H_
 
 #include <sstream>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,6 +19,10 @@ namespace tost {
 // A group of processes uses it to take its other members down.
 using FailureHook = void (*)(const char* message);
 void SetFailureHook(FailureHook hook);
+
+// What a report of a failed check should quote: the version and the command. Printed below the
+// message.
+void SetFailureReport(std::string report);
 
 // Names what runs on this thread while the object lives; a failed check prints the innermost name.
 class OpScope {

@@ -38,6 +38,11 @@ std::vector<std::string> Outcome::ErrorLines() const {
   return lines;
 }
 
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 Outcome RunTost(const std::vector<std::string>& arguments) {
   const std::string folder = FreshFolder("output");
   const std::string out = folder + "/stdout", error = folder + "/stderr";
@@ -103,30 +108,10 @@ std::string ShakespeareData(int characters) {
 std::vector<std::string> TinyTraining(const std::string& output,
                                       const std::vector<std::string>& more) {
   static const std::string* const data = new std::string(ShakespeareData());
-  std::vector<std::string> arguments{"train",
-                                     "language",
-                                     "--data",
-                                     *data,
-                                     "--output",
-                                     output,
-                                     "--layers",
-                                     "2",
-                                     "--heads",
-                                     "2",
-                                     "--width",
-                                     "16",
-                                     "--context",
-                                     "16",
-                                     "--global_batch",
-                                     "4",
-                                     "--steps",
-                                     "4",
-                                     "--warmup",
-                                     "2",
-                                     "--evaluate_every",
-                                     "0",
-                                     "--checkpoint_every",
-                                     "0"};
+  std::vector<std::string> arguments =
+      Words("train language --data " + *data + " --output " + output +
+            " --layers 2 --heads 2 --width 16 --context 16 --global_batch 4 --steps 4 --warmup 2 "
+            "--evaluate_every 0 --checkpoint_every 0");
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }

@@ -16,6 +16,9 @@ struct Outcome {
   std::vector<std::string> ErrorLines() const;
 };
 
+// The words of a command line without quotes: "--steps 20" gives {"--steps", "20"}.
+std::vector<std::string> Words(const std::string& text);
+
 // Each argument reaches the program as it is; no shell is between.
 Outcome RunTost(const std::vector<std::string>& arguments);
 

@@ -50,18 +50,10 @@ std::string AsOfUpdate10(const std::string& run) {
 }
 
 // Twenty updates across an epoch border with dropout, saved at 10 and 20.
-const std::vector<std::string> kTwenty{"--steps",
-                                       "20",
-                                       "--dropout",
-                                       "0.1",
-                                       "--checkpoint_every",
-                                       "10",
-                                       "--keep_checkpoints",
-                                       "0",
-                                       "--global_batch",
-                                       "100",
-                                       "--micro_batch",
-                                       "50"};
+// The rate has more digits than a rounded settings file would keep.
+const std::vector<std::string> kTwenty = Words(
+    "--steps 20 --dropout 0.1 --checkpoint_every 10 --keep_checkpoints 0 --global_batch 100 "
+    "--micro_batch 50 --learning_rate 1.23456789e-3");
 
 TEST(C3, TwentyUpdatesEqualTenResumeTenBitForBit) {
   for (const std::string dtype : {"float32", "bfloat16"}) {

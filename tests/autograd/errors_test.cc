@@ -47,7 +47,15 @@ TEST(Check, IsOneStatementInAnUnbracedIf) {
 TEST(CheckDeathTest, PrintsPlaceConditionMessageAndAsksForAReport) {
   EXPECT_DEATH(TOST_CHECK(1 > 2) << "numbers are " << 1 << " and " << 2,
                "internal error: .*errors_test.cc:[0-9]+: 1 > 2: numbers are 1 and 2\n"
-               "This is a defect of tost: please report it");
+               "This is a defect of tost; please report it with: the command you ran");
+}
+
+TEST(CheckDeathTest, AsksForTheReportThatMainHasSet) {
+  const auto fail = [] {
+    SetFailureReport("tost 9.9 (abc), tost train");
+    TOST_CHECK(false) << "on purpose";
+  };
+  EXPECT_DEATH(fail(), "please report it with: tost 9\\.9 \\(abc\\), tost train");
 }
 
 TEST(CheckDeathTest, ComparisonsPrintBothValues) {

@@ -67,6 +67,9 @@ void ExpectClose(const std::vector<double>& expected, const Tensor& actual, doub
 // operations: 2e-5 of the largest entry is about 170 roundings.
 constexpr double kFloatGradient = 2e-5;
 
+// Some ten float32 roundings between the embedding and the logits.
+constexpr double kFloatLogits = 2e-6;
+
 struct Loaded {
   explicit Loaded(const LanguageConfig& config)
       : params(Device::Cpu(), 0), model(params.Root(), config) {
@@ -137,15 +140,12 @@ TEST(LanguageModel, GreedyTextInsideAndBeyondTheContext) {
     for (int64_t row = 0; row < rows; ++row) {
       std::vector<int32_t> text(prompts.begin() + row * prompt_size,
                                 prompts.begin() + (row + 1) * prompt_size);
-      int told = 0;
       const std::vector<int32_t> prompt = text;
-      train::Generate(
-          loaded.model, prompt, text_size - prompt_size, {.temperature = 0}, RandomKey{},
-          [&] { ++told; }, [&](int32_t token) { text.push_back(token); });
+      train::Generate(loaded.model, prompt, text_size - prompt_size, {.temperature = 0},
+                      RandomKey{}, [&](int32_t token) { text.push_back(token); });
       const std::vector<int32_t> expected(texts.begin() + row * text_size,
                                           texts.begin() + (row + 1) * text_size);
       EXPECT_EQ(text, expected);
-      EXPECT_EQ(told, text_size - 1 > loaded.model.config().context ? 1 : 0);
     }
   }
 }
@@ -160,7 +160,8 @@ TEST(LanguageModel, LastLogitsOfAShorterPrompt) {
     const std::vector<int64_t> ids = file.Integers("idx");
     const int64_t context = file.ShapeOf("idx")[1];
     const std::vector<double> truth = file.Doubles("logits_short_last.f64");
-    double best = INFINITY;
+    double best = INFINITY, largest = 0;
+    for (double logit : truth) largest = std::max(largest, std::abs(logit));
     for (int64_t length = 1; length < context; ++length) {
       std::vector<int32_t> prompt;
       for (int64_t row = 0; row < shape[0]; ++row) {
@@ -176,8 +177,7 @@ TEST(LanguageModel, LastLogitsOfAShorterPrompt) {
       }
       best = std::min(best, worst);
     }
-    // Logits are of size 1; float32 rounding accumulates over the layers.
-    EXPECT_LE(best, 5e-6);
+    EXPECT_LE(best, kFloatLogits * largest);
   }
 }
 

@@ -140,6 +140,11 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
   app_->footer("Example:\n  " + example);
 }
 
+std::string Command::ToToml(const std::string& value) {
+  const char quote = absl::StrContains(value, "\"") ? '\'' : '"';
+  return std::string(1, quote) + value + std::string(1, quote);
+}
+
 std::string Command::Settings() const {
   std::string text = absl::StrCat("# tost ", app_->get_parent()->get_name(), " ", app_->get_name(),
                                   ": the settings of this run, for --config\n");

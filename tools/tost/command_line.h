@@ -2,6 +2,7 @@
 #ifndef TOST_TOOLS_TOST_COMMAND_LINE_H_
 #define TOST_TOOLS_TOST_COMMAND_LINE_H_
 
+#include <charconv>
 #include <deque>
 #include <functional>
 #include <string>
@@ -50,14 +51,13 @@ class Command {
  private:
   static constexpr auto kLastWins = CLI::MultiOptionPolicy::TakeLast;
 
-  template <class T>
-  static std::string ToToml(const T& value) {
-    if constexpr (std::is_same_v<T, bool>)
-      return value ? "true" : "false";
-    else if constexpr (std::is_same_v<T, std::string>)
-      return absl::StrCat("\"", value, "\"");
-    else
-      return absl::StrCat(value);
+  static std::string ToToml(bool value) { return value ? "true" : "false"; }
+  static std::string ToToml(const std::string& value);
+  template <class Number>
+  static std::string ToToml(Number value) {
+    // The shortest digits that read back as the same number: a resumed run must not round.
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
   }
 
   struct Setting {

@@ -20,7 +20,7 @@ const char* VectorInstructions() {
 }
 
 absl::Status PrintInfo() {
-  std::printf("tost       %s\n", TOST_VERSION);
+  std::printf("tost       %s (%s)\n", TOST_VERSION, TOST_REVISION);
   std::printf("compiler   %s, %s\n", TOST_COMPILER, TOST_BUILD_TYPE);
   std::printf("vectors    %s (-march=%s)\n", VectorInstructions(), TOST_MARCH);
   std::printf("threads    %d\n", ThreadCount());

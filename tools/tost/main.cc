@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "autograd/base/errors.h"
 #include "autograd/base/parallel.h"
 #include "tools/tost/command_line.h"
 #include "trainers/interrupt.h"
@@ -42,7 +43,15 @@ int Parse(CLI::App& app, std::vector<std::string> arguments, bool& done) {
   }
 }
 
+// The build and the command, for reports of our own defects.
+std::string Report(int argc, char** argv) {
+  std::string report = absl::StrCat("tost ", TOST_VERSION, " (", TOST_REVISION, "),");
+  for (int i = 0; i < argc; ++i) absl::StrAppend(&report, " ", argv[i]);
+  return report;
+}
+
 int Main(int argc, char** argv) {
+  SetFailureReport(Report(argc, argv));
   CLI::App app("Token Statistics Transformers: prepare, train, evaluate, sample", "tost");
   app.require_subcommand(1);
   app.fallthrough(false);

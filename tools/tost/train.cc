@@ -14,7 +14,9 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
       "runs/shakespeare/data --output runs/shakespeare/model");
   auto options = std::make_shared<train::LanguageTrainingOptions>();
   auto& o = *options;
-  command.app()->add_option("--config", "Settings file (TOML); options given here win");
+  command.app()
+      ->add_option("--config", "Settings file (TOML); options given here win")
+      ->type_name("FILE");
   command.app()->add_option("--resume", o.resume,
                             "Run folder to go on with, exactly, from its newest checkpoint");
   command.app()->add_flag("--overwrite", o.overwrite, "Start anew in a folder that holds a run");
