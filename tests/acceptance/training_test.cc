@@ -187,6 +187,29 @@ TEST(T19, EqualSeedsGiveEqualWeights) {
   EXPECT_FALSE(weights[0] == weights[2]);
 }
 
+// The next letter follows from the last one, whatever the position: seven letters never line up
+// with a context of sixteen.
+TEST(Learning, PeriodicTextToNearZeroLoss) {
+  const std::string folder = FreshFolder("periodic");
+  std::string text;
+  while (text.size() < 20000) text += "abcdefg";
+  WriteFile(folder + "/text.txt", text);
+  ExpectDone(
+      RunTost({"prepare", "characters", folder + "/text.txt", "--output", folder + "/tokens"}));
+  for (const std::string model : {"tost_char", "gpt2_char"}) {
+    const std::string run = FreshFolder("run");
+    ExpectDone(RunTost(TinyTraining(
+        run, Words("--data " + folder + "/tokens --model " + model +
+                   " --steps 300 --warmup 20 --learning_rate 1e-2 --global_batch 16"))));
+    const std::vector<double> losses = MetricOf(run, "evaluation", "loss");
+    ASSERT_EQ(losses.size(), 1u);
+    EXPECT_LT(losses[0], 0.05) << model;  // ln 7 = 1.95 without learning
+    const Outcome sampled = RunTost(
+        {"sample", "--run", run, "--prompt", "abc", "--tokens", "12", "--temperature", "0"});
+    EXPECT_EQ(sampled.out, "abcdefgabcdefga\n") << model;
+  }
+}
+
 TEST(E5, PlainOutputHasNoControlCharacters) {
   const Outcome outcome = RunTost(TinyTraining(FreshFolder("run"), {"--steps", "30"}));
   ExpectDone(outcome);

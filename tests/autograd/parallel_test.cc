@@ -19,7 +19,7 @@ class Parallel : public testing::Test {
 };
 
 // The ranges of a loop, in order of their beginning; checks that they cover each index once.
-std::vector<std::pair<int64_t, int64_t>> RangesOf(int64_t count, int64_t grain) {
+std::vector<std::pair<int64_t, int64_t>> CheckedRangesOf(int64_t count, int64_t grain) {
   std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
   std::vector<std::pair<int64_t, int64_t>> ranges(static_cast<size_t>((count + grain - 1) / grain));
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
@@ -32,17 +32,17 @@ std::vector<std::pair<int64_t, int64_t>> RangesOf(int64_t count, int64_t grain) 
 
 TEST_F(Parallel, CoversEveryIndexOnce) {
   for (int64_t count : {0, 1, 2, 7, 8, 9, 1000}) {
-    for (int64_t grain : {1, 3, 8, 5000}) RangesOf(count, grain);
+    for (int64_t grain : {1, 3, 8, 5000}) CheckedRangesOf(count, grain);
   }
 }
 
 TEST_F(Parallel, RangesDoNotDependOnTheThreads) {
   SetThreadCount(1);
-  const auto alone = RangesOf(1000, 17);
+  const auto alone = CheckedRangesOf(1000, 17);
   EXPECT_EQ(alone.back(), (std::pair<int64_t, int64_t>{986, 1000}));
   for (int threads : {2, 3, 8}) {
     SetThreadCount(threads);
-    EXPECT_EQ(RangesOf(1000, 17), alone) << threads << " threads";
+    EXPECT_EQ(CheckedRangesOf(1000, 17), alone) << threads << " threads";
   }
 }
 
