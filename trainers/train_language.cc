@@ -50,7 +50,9 @@ class LanguageTraining {
                                              .checkpoint_every = options_.checkpoint_every},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
     if (options_.log_memory) LogMemory();
-    return status;
+    if (!absl::IsCancelled(status)) return status;
+    return absl::CancelledError(absl::StrCat(
+        status.message(), "; go on with: tost train language --resume ", folder_->path()));
   }
 
  private:

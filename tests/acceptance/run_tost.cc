@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -44,6 +47,10 @@ std::vector<std::string> Words(const std::string& text) {
 }
 
 Outcome RunTost(const std::vector<std::string>& arguments) {
+  return RunTostAndSignal(arguments, /*signal=*/0, /*milliseconds=*/0);
+}
+
+Outcome RunTostAndSignal(const std::vector<std::string>& arguments, int signal, int milliseconds) {
   const std::string folder = FreshFolder("output");
   const std::string out = folder + "/stdout", error = folder + "/stderr";
   std::vector<char*> argv;
@@ -58,6 +65,10 @@ Outcome RunTost(const std::vector<std::string>& arguments) {
     Redirect(error, STDERR_FILENO);
     execv(program.c_str(), argv.data());
     _exit(127);
+  }
+  if (signal != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(child, signal);
   }
   int status = 0;
   waitpid(child, &status, 0);

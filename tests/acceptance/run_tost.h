@@ -22,6 +22,9 @@ std::vector<std::string> Words(const std::string& text);
 // Each argument reaches the program as it is; no shell is between.
 Outcome RunTost(const std::vector<std::string>& arguments);
 
+// Starts the program, sends it `signal` after `milliseconds`, and waits for its end.
+Outcome RunTostAndSignal(const std::vector<std::string>& arguments, int signal, int milliseconds);
+
 // Expects a failure of the user's making: a non-zero exit code, one line on standard error that
 // begins with "tost: " and contains every one of `parts`, and no sign of an internal error.
 void ExpectOneLineError(const Outcome& outcome, const std::vector<std::string>& parts);

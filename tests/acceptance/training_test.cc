@@ -1,4 +1,5 @@
 // Acceptance of training as a user meets it; the names are those of the acceptance statements.
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -103,6 +104,23 @@ TEST(C9, NonEmptyRunFolderIsRefused) {
   ExpectOneLineError(RunTost(TinyTraining(run)), {run, "--resume", "--overwrite"});
   EXPECT_TRUE(ReadFile(Checkpoint(run, "0000004")) == before);
   ExpectDone(RunTost(TinyTraining(run, {"--overwrite"})));
+}
+
+// C13: on the termination signal a run finishes its update, saves, says how to go on, and leaves
+// with 128 + the signal's number.
+TEST(C13, TerminationSavesAndLeaves) {
+  const std::string run = FreshFolder("run");
+  const Outcome outcome =
+      RunTostAndSignal(TinyTraining(run, {"--steps", "10000000"}), SIGTERM, /*milliseconds=*/1500);
+  EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.error;
+  EXPECT_THAT(outcome.ErrorLines(), testing::ElementsAre(testing::AllOf(
+                                        HasSubstr("everything is saved"),
+                                        HasSubstr("tost train language --resume " + run))));
+  const auto updates = static_cast<int64_t>(MetricOf(run, "train", "loss").size());
+  ASSERT_GT(updates, 0);
+  const std::string more = std::to_string(updates + 2);
+  ExpectDone(RunTost({"train", "language", "--resume", run, "--steps", more}));
+  EXPECT_EQ(MetricOf(run, "train", "loss").size(), static_cast<size_t>(updates + 2));
 }
 
 TEST(T13, ImpossibleBatchNamesTheNearestValidOnes) {
