@@ -4,20 +4,10 @@
 #include "autograd/base/parallel.h"
 #include "ops/cpu/gemm.h"
 #include "tools/tost/command_line.h"
+#include "tools/tost/vector_instructions.h"
 
 namespace tost {
 namespace {
-
-// The widest vector instructions this binary was compiled for.
-const char* VectorInstructions() {
-#if defined(__AVX512F__)
-  return "AVX-512";
-#elif defined(__AVX2__)
-  return "AVX2";
-#else
-  return "baseline of the architecture";
-#endif
-}
 
 absl::Status PrintInfo() {
   std::printf("tost       %s (%s)\n", TOST_VERSION, TOST_REVISION);

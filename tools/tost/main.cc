@@ -11,6 +11,7 @@
 #include "autograd/base/errors.h"
 #include "autograd/base/parallel.h"
 #include "tools/tost/command_line.h"
+#include "tools/tost/vector_instructions.h"
 #include "trainers/interrupt.h"
 
 namespace tost {
@@ -51,6 +52,12 @@ std::string Report(int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  if (!CpuHasVectorInstructions()) {
+    return Fail(absl::UnavailableError(absl::StrCat(
+                    "this program was built for ", VectorInstructions(),
+                    ", which this CPU lacks; build it here, or with -DTOST_MARCH=x86-64-v3")),
+                1);
+  }
   SetFailureReport(Report(argc, argv));
   CLI::App app("Token Statistics Transformers: prepare, train, evaluate, sample", "tost");
   app.require_subcommand(1);
