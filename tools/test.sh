@@ -51,7 +51,8 @@ part "dependencies" bash tools/install_dependencies.sh
 part "format" bash tools/format.sh --check
 part "build cpu" build cpu -DTOST_TESTS=ON -DTOST_BENCHMARKS=ON -DTOST_WERROR=ON
 part "test cpu" ctest --preset cpu --parallel "$jobs" --no-tests=error
-part "build asan" build asan -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=ON
+# Sanitizers make GCC 12 warn of the standard library's own code, so warnings are no errors here.
+part "build asan" build asan -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=OFF
 part "test asan" ctest --preset asan --parallel "$jobs" --no-tests=error --label-exclude slow
 part "without OpenMP" build_without_openmp
 
