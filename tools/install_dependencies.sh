@@ -8,6 +8,7 @@ packages=(
   libabsl-dev                                  # Abseil
   libdnnl-dev ocl-icd-opencl-dev               # oneDNN, the GEMM library; its CMake file wants OpenCL
   libcli11-dev nlohmann-json3-dev              # command line, JSON
+  libicu-dev libarchive-dev libssl-dev          # Unicode classes, archives, SHA-256
   libgtest-dev libgmock-dev libbenchmark-dev   # tests, benchmarks
   clang-format-14                              # 14 on every system: other versions format otherwise
   openmpi-bin libopenmpi-dev                   # several processes

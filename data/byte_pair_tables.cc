@@ -1,0 +1,228 @@
+#include "data/byte_pair_tables.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "autograd/base/errors.h"
+#include "data/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace tost::data {
+namespace {
+
+constexpr int kBytes = 256;
+constexpr char32_t kPrintableCodes = 0x100 + 68;
+
+// bytes_to_unicode of GPT-2's encoder.py, the other way: from code point to byte, or -1.
+std::array<int16_t, kPrintableCodes> BytesOfPrintable() {
+  std::array<int16_t, kPrintableCodes> bytes;
+  bytes.fill(-1);
+  char32_t next = 0x100;
+  for (int byte = 0; byte < kBytes; ++byte) {
+    const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
+    bytes[printable ? static_cast<char32_t>(byte) : next++] = static_cast<int16_t>(byte);
+  }
+  return bytes;
+}
+
+// The bytes that a printable token stands for; nothing when a character of it stands for none.
+std::optional<std::string> FromPrintable(absl::string_view token) {
+  static const std::array<int16_t, kPrintableCodes> kByteOf = BytesOfPrintable();
+  std::string bytes;
+  bytes.reserve(token.size());
+  while (!token.empty()) {
+    const auto [length, code] = FirstCodePoint(token);
+    if (length == 0 || code >= kPrintableCodes || kByteOf[code] < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(kByteOf[code]));
+    token.remove_prefix(length);
+  }
+  return bytes;
+}
+
+// Part of a file as an error should show it: on one line, not a page of it.
+std::string Shown(absl::string_view text) {
+  constexpr size_t kMost = 60;
+  return absl::Utf8SafeCEscape(text.substr(0, kMost));
+}
+
+struct Entry {
+  std::string token;  // bytes
+  uint64_t id;
+};
+
+// Takes the events of nlohmann's parser for one flat object of whole numbers.
+class EntryReader {
+ public:
+  EntryReader(absl::string_view source, size_t size) : source_(source), size_(size) {}
+
+  absl::Status status() const { return status_; }
+  std::vector<Entry>& entries() { return entries_; }
+
+  bool start_object(size_t) {
+    if (depth_++ > 0) return NotAnId("an object");
+    return true;
+  }
+  bool key(std::string& text) {
+    token_ = std::move(text);
+    return true;
+  }
+  bool number_unsigned(uint64_t id) {
+    if (depth_ == 0) return NotAnObject();
+    std::optional<std::string> bytes = FromPrintable(token_);
+    if (!bytes.has_value() || bytes->empty()) {
+      return Fail(absl::StrCat("token '", Shown(token_),
+                               "' is empty or has a character that stands for no byte"));
+    }
+    entries_.push_back({*std::move(bytes), id});
+    return true;
+  }
+  bool number_integer(int64_t id) { return NotAnId(absl::StrCat(id)); }
+  bool number_float(double, const std::string& digits) { return NotAnId(digits); }
+  bool null() { return NotAnId("null"); }
+  bool boolean(bool) { return NotAnId("a truth value"); }
+  bool string(std::string&) { return NotAnId("a string"); }
+  bool binary(std::vector<uint8_t>&) { return NotAnId("bytes"); }
+  bool start_array(size_t) { return NotAnId("an array"); }
+  bool end_array() { return true; }
+  bool end_object() { return true; }
+  bool parse_error(size_t position, const std::string&, const std::exception&) {
+    return Fail(absl::StrCat("its JSON is damaged at byte ", position, " of ", size_,
+                             "; get the file again"));
+  }
+
+ private:
+  bool Fail(absl::string_view why) {
+    status_ = absl::InvalidArgumentError(absl::StrCat(source_, ": ", why));
+    return false;
+  }
+  bool NotAnObject() { return Fail("it is no JSON object from tokens to ids"); }
+  bool NotAnId(absl::string_view value) {
+    if (depth_ == 0) return NotAnObject();
+    return Fail(absl::StrCat("token '", Shown(token_), "' has ", value, " where its id should be"));
+  }
+
+  absl::string_view source_;
+  size_t size_;
+  int depth_ = 0;
+  std::string token_;
+  std::vector<Entry> entries_;
+  absl::Status status_;
+};
+
+// Bytes as an error should show them.
+std::string Printable(absl::string_view bytes) {
+  static const std::array<int16_t, kPrintableCodes> kByteOf = BytesOfPrintable();
+  std::string text;
+  for (char byte : bytes) {
+    const auto* found = std::find(kByteOf.begin(), kByteOf.end(), static_cast<unsigned char>(byte));
+    AppendUtf8(static_cast<char32_t>(found - kByteOf.begin()), text);
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view json, absl::string_view source) {
+  EntryReader reader(source, json.size());
+  nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
+  TOST_RETURN_IF_ERROR(reader.status());
+  std::vector<Entry>& entries = reader.entries();
+  const auto error = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": ", parts...));
+  };
+
+  std::vector<const std::string*> tokens(entries.size());
+  TokenTable table;
+  table.ids_.reserve(entries.size());
+  size_t bytes = 0;
+  for (const Entry& entry : entries) {
+    bytes += entry.token.size();
+    if (!table.ids_.emplace(entry.token, static_cast<int32_t>(entry.id)).second) {
+      return error("token '", Printable(entry.token), "' is there twice");
+    }
+    if (entry.id >= entries.size()) continue;  // then a smaller one is missing
+    const std::string*& token = tokens[entry.id];
+    if (token != nullptr) {
+      return error("id ", entry.id, " belongs to both '", Printable(*token), "' and '",
+                   Printable(entry.token), "'");
+    }
+    token = &entry.token;
+  }
+  const auto missing = std::find(tokens.begin(), tokens.end(), nullptr);
+  if (missing != tokens.end()) {
+    return error("id ", missing - tokens.begin(), " is missing; ids of ", tokens.size(),
+                 " tokens must be 0 to ", tokens.size() - 1);
+  }
+  table.bytes_.reserve(bytes);
+  table.begins_.reserve(tokens.size() + 1);
+  table.begins_.push_back(0);
+  for (const std::string* token : tokens) {
+    table.bytes_ += *token;
+    table.begins_.push_back(table.bytes_.size());
+  }
+  for (int byte = 0; byte < kBytes; ++byte) {
+    const char text = static_cast<char>(byte);
+    if (table.Find({&text, 1}) < 0) {
+      return error("byte ", byte, " has no token ('", Printable({&text, 1}),
+                   "'), so not every text could be encoded");
+    }
+  }
+  return table;
+}
+
+int32_t TokenTable::Find(absl::string_view bytes) const {
+  const auto found = ids_.find(bytes);
+  return found != ids_.end() ? found->second : -1;
+}
+
+absl::StatusOr<std::vector<Merge>> ParseMerges(absl::string_view text, absl::string_view source,
+                                               const TokenTable& tokens) {
+  std::vector<Merge> merges;
+  std::vector<bool> made(static_cast<size_t>(tokens.size()));  // by a merge so far; bytes are
+  for (int32_t id = 0; id < tokens.size(); ++id) {
+    made[static_cast<size_t>(id)] = tokens.Bytes(id).size() == 1;
+  }
+  absl::flat_hash_set<std::pair<int32_t, int32_t>> pairs;
+  text = absl::StripTrailingAsciiWhitespace(text);
+  for (int64_t line = 1; !text.empty(); ++line) {
+    const auto error = [&](const auto&... parts) {
+      return absl::InvalidArgumentError(absl::StrCat(source, ", line ", line, ": ", parts...));
+    };
+    const absl::string_view whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), whole.size() + 1));
+    const absl::string_view pair = absl::StripSuffix(whole, "\r");
+    if (line == 1 && absl::StartsWith(pair, "#version")) continue;
+
+    const size_t space = pair.find(' ');
+    const bool two = space != pair.npos && space > 0 && space + 1 < pair.size() &&
+                     pair.find(' ', space + 1) == pair.npos;
+    if (!two) return error("'", Shown(pair), "' is not two tokens with one space between them");
+    const absl::string_view names[] = {pair.substr(0, space), pair.substr(space + 1)};
+    int32_t ids[2];
+    std::string bytes;
+    for (int i = 0; i < 2; ++i) {
+      const std::optional<std::string> part = FromPrintable(names[i]);
+      ids[i] = part.has_value() ? tokens.Find(*part) : -1;
+      if (ids[i] < 0) return error("'", Shown(names[i]), "' is no token of the table");
+      if (!made[static_cast<size_t>(ids[i])]) {
+        return error("no earlier line makes '", Shown(names[i]), "'");
+      }
+      bytes += *part;
+    }
+    const int32_t id = tokens.Find(bytes);
+    if (id < 0)
+      return error("'", Shown(absl::StrCat(names[0], names[1])), "' is no token of the table");
+    if (!pairs.emplace(ids[0], ids[1]).second) return error("'", Shown(pair), "' is there twice");
+    made[static_cast<size_t>(id)] = true;
+    merges.push_back({.left = ids[0], .right = ids[1], .made = id});
+  }
+  return merges;
+}
+
+}  // namespace tost::data
