@@ -57,6 +57,14 @@ std::string WithUnderscores(const std::string& argument) {
          argument.substr(end);
 }
 
+// Appends an argument; "--name=" as two, since CLI11 takes what follows it for its value.
+void AppendArgument(std::string argument, std::vector<std::string>& arguments) {
+  const bool empty_value = absl::StartsWith(argument, "--") && absl::EndsWith(argument, "=");
+  if (empty_value) argument.pop_back();
+  arguments.push_back(std::move(argument));
+  if (empty_value) arguments.push_back("");
+}
+
 // The value of `--name VALUE` or `--name=VALUE`, or "".
 std::string ValueOf(const std::vector<std::string>& arguments, const std::string& name) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -126,7 +134,7 @@ absl::StatusOr<std::vector<std::string>> ReadSettings(const CLI::App& app,
     if (item.inputs.size() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": ", name, " must have one value"));
     }
-    arguments.push_back(absl::StrCat("--", name, "=", item.inputs[0]));
+    AppendArgument(absl::StrCat("--", name, "=", item.inputs[0]), arguments);
   }
   return arguments;
 }
@@ -165,7 +173,7 @@ absl::Status UnknownOption(const CLI::App& app, const std::string& name, const s
 absl::StatusOr<std::vector<std::string>> ExpandArguments(const CLI::App& app, int argc,
                                                          const char* const* argv) {
   std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) arguments.push_back(WithUnderscores(argv[i]));
+  for (int i = 1; i < argc; ++i) AppendArgument(WithUnderscores(argv[i]), arguments);
 
   const auto [command, begin] = FindCommand(app, arguments);
   TOST_RETURN_IF_ERROR(CheckCommand(*command, arguments, begin));
