@@ -25,7 +25,7 @@ struct CheckpointState {
   uint64_t seed = 0;
   int64_t tokens = 0;      // trained on so far
   std::string config;      // the run's settings (TOML)
-  std::string vocabulary;  // CharacterVocabulary::ToJson, or the name of a tokenizer; may be empty
+  std::string vocabulary;  // Tokenizer::ToJson; empty: the data are bare token ids
   std::map<std::string, std::string> extra;  // best values and the like
 };
 

@@ -96,8 +96,8 @@ absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compu
   run.state = std::move(header.state);
   run.config = header.config;
   if (!run.state.vocabulary.empty()) {
-    TOST_ASSIGN_OR_RETURN(
-        run.vocabulary, data::CharacterVocabulary::FromJson(run.state.vocabulary, run.checkpoint));
+    TOST_ASSIGN_OR_RETURN(run.tokenizer,
+                          data::Tokenizer::FromJson(run.state.vocabulary, run.checkpoint));
   }
   run.params = std::make_unique<ParameterSet>(Device::Cpu(), run.state.seed);
   run.model = std::make_unique<models::LanguageModel>(run.params->Root(), run.config);

@@ -1,4 +1,4 @@
-// A trained language model as it lies in a run folder: weights, architecture, vocabulary.
+// A trained language model as it lies in a run folder: weights, architecture, tokenizer.
 #ifndef TOST_TRAINERS_LANGUAGE_RUN_H_
 #define TOST_TRAINERS_LANGUAGE_RUN_H_
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "data/character_vocabulary.h"
+#include "data/tokenizer.h"
 #include "models/language_model.h"
 #include "trainers/checkpoint.h"
 
@@ -29,7 +29,7 @@ struct LanguageRun {
   models::LanguageConfig config;
   std::unique_ptr<ParameterSet> params;
   std::unique_ptr<models::LanguageModel> model;
-  std::optional<data::CharacterVocabulary> vocabulary;  // none: the data held bare token ids
+  std::optional<data::Tokenizer> tokenizer;  // none: the data held bare token ids
 };
 
 // `path` is a run folder (its newest checkpoint is taken) or a checkpoint file.

@@ -12,38 +12,88 @@
 namespace tost::train {
 namespace {
 
+constexpr char kDefaultModel[] = "tost_char";
+
 template <class T>
 void OverrideIfSet(T option, T& setting) {
   if (option != 0) setting = option;
 }
 
-}  // namespace
-
-absl::StatusOr<std::optional<data::CharacterVocabulary>> VocabularyOf(const std::string& data) {
-  const std::string path = absl::StrCat(data, "/vocabulary.json");
-  if (!std::ifstream(path).good()) return std::nullopt;
-  TOST_ASSIGN_OR_RETURN(data::CharacterVocabulary vocabulary,
-                        data::CharacterVocabulary::Load(path));
-  return std::optional(std::move(vocabulary));
-}
-
-absl::StatusOr<models::LanguageConfig> ConfigOf(
-    const LanguageTrainingOptions& options,
-    const std::optional<data::CharacterVocabulary>& vocabulary) {
-  TOST_ASSIGN_OR_RETURN(models::LanguageConfig config, models::LanguageVariant(options.model));
+void OverrideSet(const LanguageTrainingOptions& options, models::LanguageConfig& config) {
   OverrideIfSet(options.layers, config.layers);
   OverrideIfSet(options.heads, config.heads);
   OverrideIfSet(options.width, config.width);
   OverrideIfSet(options.context, config.context);
-  if (vocabulary.has_value()) config.vocabulary = vocabulary->size();
   OverrideIfSet(options.vocabulary, config.vocabulary);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<data::Tokenizer>> TokenizerOf(const LanguageTrainingOptions& options) {
+  std::optional<data::Tokenizer> named, recorded;
+  if (!options.tokenizer.empty()) {
+    TOST_ASSIGN_OR_RETURN(named, data::Tokenizer::Named(options.tokenizer));
+  }
+  const std::string path = absl::StrCat(options.data, "/", data::kTokenizerFile);
+  if (!std::ifstream(path).good()) return named;
+  TOST_ASSIGN_OR_RETURN(recorded, data::Tokenizer::Load(path));
+  if (named.has_value() && named->digest() != recorded->digest()) {
+    return absl::InvalidArgumentError(absl::StrCat("--tokenizer ", options.tokenizer,
+                                                   " is not the one of ", path, " (",
+                                                   recorded->name(), "); leave the option out"));
+  }
+  return recorded;
+}
+
+int64_t EmbeddingRows(const data::Tokenizer& tokenizer) {
+  constexpr int64_t kMultiple = 64;
+  const int64_t ids = tokenizer.vocabulary();
+  if (tokenizer.byte_pairs() == nullptr) return ids;
+  return (ids + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+absl::StatusOr<models::LanguageConfig> ConfigOf(const LanguageTrainingOptions& options,
+                                                const std::optional<data::Tokenizer>& tokenizer) {
+  TOST_ASSIGN_OR_RETURN(
+      models::LanguageConfig config,
+      models::LanguageVariant(options.model.empty() ? kDefaultModel : options.model));
+  if (tokenizer.has_value()) config.vocabulary = EmbeddingRows(*tokenizer);
+  OverrideSet(options, config);
   config.bias = options.bias;
-  if (vocabulary.has_value() && config.vocabulary < vocabulary->size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--vocabulary ", config.vocabulary, " is smaller than the data's ", vocabulary->size()));
+  if (tokenizer.has_value() && config.vocabulary < tokenizer->vocabulary()) {
+    return absl::InvalidArgumentError(absl::StrCat("--vocabulary ", config.vocabulary,
+                                                   " is smaller than the data's ",
+                                                   tokenizer->vocabulary()));
   }
   TOST_RETURN_IF_ERROR(config.Validate());
   return config;
+}
+
+absl::Status RequireSameTokenizer(const std::optional<data::Tokenizer>& tokenizer,
+                                  const LanguageRunHeader& header, const std::string& data) {
+  const std::string& saved = header.state.vocabulary;
+  if (!tokenizer.has_value() || saved.empty() || tokenizer->ToJson() == saved) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(data, ": its vocabulary is not the one ",
+                                                 header.checkpoint, " was trained with"));
+}
+
+absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
+    const LanguageTrainingOptions& options, const std::optional<data::Tokenizer>& tokenizer,
+    const LanguageRunHeader& header) {
+  models::LanguageConfig asked = header.config;
+  if (!options.model.empty()) {
+    TOST_ASSIGN_OR_RETURN(asked, models::LanguageVariant(options.model));
+    asked.vocabulary = header.config.vocabulary;
+    // A named model leaves biases open; whether the checkpoint has them is no contradiction.
+    asked.bias = header.config.bias;
+  }
+  OverrideSet(options, asked);
+  asked.bias = asked.bias || options.bias;
+  TOST_RETURN_IF_ERROR(RequireSameModel(asked, header.config, header.checkpoint));
+  TOST_RETURN_IF_ERROR(RequireSameTokenizer(tokenizer, header, options.data));
+  return header.config;
 }
 
 absl::Status RequireSameModel(const models::LanguageConfig& asked,
@@ -102,6 +152,15 @@ absl::StatusOr<LanguageSchedule> ScheduleOf(const LanguageTrainingOptions& optio
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--schedule is cosine or constant, not '", options.schedule, "'"));
+}
+
+int64_t UpdatesOf(const LanguageTrainingOptions& options) {
+  return options.steps + (options.official_loop ? 1 : 0);
+}
+
+float LearningRateAt(const LanguageTrainingOptions& options, const LanguageSchedule& schedule,
+                     int64_t update) {
+  return schedule.At(options.official_loop ? update - 1 : update);
 }
 
 }  // namespace tost::train

@@ -7,20 +7,35 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "data/character_vocabulary.h"
+#include "data/tokenizer.h"
 #include "models/language_model.h"
+#include "trainers/language_run.h"
 #include "trainers/schedule.h"
 #include "trainers/train_language.h"
 
 namespace tost::train {
 
-// The vocabulary.json beside the token files, or nothing when the data are bare ids.
-absl::StatusOr<std::optional<data::CharacterVocabulary>> VocabularyOf(const std::string& data);
+// The tokenizer of the data: vocabulary.json beside the token files, or else the one that
+// options.tokenizer names, or nothing when the data are bare ids. Two that differ are an error.
+absl::StatusOr<std::optional<data::Tokenizer>> TokenizerOf(const LanguageTrainingOptions& options);
 
-// The named model with the options' changes, sized for the data's vocabulary.
-absl::StatusOr<models::LanguageConfig> ConfigOf(
-    const LanguageTrainingOptions& options,
-    const std::optional<data::CharacterVocabulary>& vocabulary);
+// Rows of the embedding for a tokenizer: its ids, for byte pairs rounded up to a multiple of 64 as
+// in the official recipes (50257 → 50304), which matrix products prefer.
+int64_t EmbeddingRows(const data::Tokenizer& tokenizer);
+
+// The named model with the options' changes, sized for the tokenizer.
+absl::StatusOr<models::LanguageConfig> ConfigOf(const LanguageTrainingOptions& options,
+                                                const std::optional<data::Tokenizer>& tokenizer);
+
+// The architecture of a checkpoint to start from; options that say otherwise are refused by name,
+// as is a tokenizer that is not the checkpoint's.
+absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
+    const LanguageTrainingOptions& options, const std::optional<data::Tokenizer>& tokenizer,
+    const LanguageRunHeader& header);
+
+// An error when the checkpoint was trained on ids of another tokenizer than the data's.
+absl::Status RequireSameTokenizer(const std::optional<data::Tokenizer>& tokenizer,
+                                  const LanguageRunHeader& header, const std::string& data);
 
 // The architecture belongs to the checkpoint; a setting that says otherwise is refused by name.
 absl::Status RequireSameModel(const models::LanguageConfig& asked,
@@ -30,6 +45,13 @@ absl::Status RequireSameModel(const models::LanguageConfig& asked,
 absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options);
 
 absl::StatusOr<LanguageSchedule> ScheduleOf(const LanguageTrainingOptions& options);
+
+// Updates of the run: `steps`, and one more where the official loop is followed to the letter.
+int64_t UpdatesOf(const LanguageTrainingOptions& options);
+
+// The learning rate of an update, from 1. The official loop counts its updates from 0.
+float LearningRateAt(const LanguageTrainingOptions& options, const LanguageSchedule& schedule,
+                     int64_t update);
 
 }  // namespace tost::train
 

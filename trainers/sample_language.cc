@@ -19,7 +19,7 @@ Tensor Row(std::span<const int32_t> tokens) {
   return Tensor::FromHost<int32_t>({1, static_cast<int64_t>(tokens.size())}, tokens);
 }
 
-// A prompt for a model without a character vocabulary is a list of ids: "15496 995".
+// A prompt for a model without a tokenizer is a list of ids: "15496 995".
 absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view text, int64_t vocabulary) {
   std::vector<int32_t> ids;
   for (absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n\t"), absl::SkipEmpty())) {
@@ -27,12 +27,22 @@ absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view text, int64_t vo
     if (!absl::SimpleAtoi(word, &id) || id < 0 || id >= vocabulary) {
       return absl::InvalidArgumentError(
           absl::StrCat("--prompt: '", word, "' is no token id below ", vocabulary,
-                       "; this model has no character vocabulary, so its prompt is a list of ids"));
+                       "; this model has no tokenizer, so its prompt is a list of ids"));
     }
     ids.push_back(id);
   }
   if (ids.empty()) ids.push_back(0);
   return ids;
+}
+
+absl::StatusOr<std::vector<int32_t>> PromptIds(const std::string& prompt, const LanguageRun& run) {
+  if (!run.tokenizer.has_value()) return ParseIds(prompt, run.config.vocabulary);
+  std::vector<int32_t> ids;
+  TOST_RETURN_IF_ERROR(run.tokenizer->Encode(prompt, "--prompt", ids));
+  if (!ids.empty()) return ids;
+  // What follows nothing is what follows the end of another document.
+  if (run.tokenizer->end_of_text().has_value()) return std::vector{*run.tokenizer->end_of_text()};
+  return absl::InvalidArgumentError("--prompt must not be empty");
 }
 
 absl::Status Validate(const SampleOptions& options) {
@@ -100,20 +110,14 @@ void Generate(const models::LanguageModel& model, std::vector<int32_t> tokens, i
 absl::Status SampleLanguageRun(const SampleOptions& options) {
   TOST_RETURN_IF_ERROR(Validate(options));
   TOST_ASSIGN_OR_RETURN(const LanguageRun run, LoadLanguageRun(options.run, DType::kFloat32));
-  std::vector<int32_t> prompt;
-  if (run.vocabulary.has_value()) {
-    TOST_ASSIGN_OR_RETURN(prompt, run.vocabulary->Encode(options.prompt, "--prompt"));
-    if (prompt.empty()) return absl::InvalidArgumentError("--prompt must not be empty");
-  } else {
-    TOST_ASSIGN_OR_RETURN(prompt, ParseIds(options.prompt, run.config.vocabulary));
-  }
+  TOST_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, PromptIds(options.prompt, run));
   const int64_t room = run.config.context - static_cast<int64_t>(prompt.size());
   const int64_t count = options.past_context == "stop"
                             ? std::clamp<int64_t>(room, 0, options.tokens)
                             : options.tokens;
   const SamplingRule rule{.temperature = options.temperature,
                           .top_k = options.top_k,
-                          .vocabulary = run.vocabulary.has_value() ? run.vocabulary->size() : 0};
+                          .vocabulary = run.tokenizer ? run.tokenizer->vocabulary() : 0};
   // The last token drawn is not read again, so one more than the context costs nothing.
   if (static_cast<int64_t>(prompt.size()) + count > run.config.context + 1) {
     LogInfo(absl::StrCat("the text outgrows the context of ", run.config.context,
@@ -121,9 +125,8 @@ absl::Status SampleLanguageRun(const SampleOptions& options) {
                          " anew (--past_context stop ends there instead)"));
   }
   auto print = [&](int32_t token) {
-    const std::string text = run.vocabulary.has_value()
-                                 ? run.vocabulary->Decode(std::span(&token, 1))
-                                 : absl::StrCat(token, " ");
+    const std::string text = run.tokenizer.has_value() ? run.tokenizer->Decode(std::span(&token, 1))
+                                                       : absl::StrCat(token, " ");
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/base/log.h"
 #include "autograd/base/parallel.h"
-#include "data/character_vocabulary.h"
 #include "data/loader.h"
 #include "data/token_dataset.h"
+#include "data/tokenizer.h"
 #include "trainers/evaluate_language.h"
 #include "trainers/interrupt.h"
 #include "trainers/language_run.h"
@@ -45,7 +45,7 @@ class LanguageTraining {
     LogStart();
     CatchInterrupts();
     const absl::Status status = RunTraining(Task(),
-                                            {.steps = options_.steps,
+                                            {.steps = UpdatesOf(options_),
                                              .evaluate_every = options_.evaluate_every,
                                              .checkpoint_every = options_.checkpoint_every},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
@@ -57,8 +57,8 @@ class LanguageTraining {
 
  private:
   absl::Status OpenData() {
-    TOST_ASSIGN_OR_RETURN(vocabulary_, VocabularyOf(options_.data));
-    TOST_ASSIGN_OR_RETURN(config_, ConfigOf(options_, vocabulary_));
+    TOST_ASSIGN_OR_RETURN(tokenizer_, TokenizerOf(options_));
+    TOST_RETURN_IF_ERROR(ChooseModel());
     TOST_ASSIGN_OR_RETURN(
         train_, data::TokenDataset::Open(options_.data, data::Split::kTrain, config_.vocabulary));
     TOST_ASSIGN_OR_RETURN(
@@ -80,6 +80,18 @@ class LanguageTraining {
                                                 .batch = options_.global_batch / micro_steps_,
                                                 .random_batches = random_batches,
                                                 .seed = options_.seed}));
+    return absl::OkStatus();
+  }
+
+  // A run goes on with, or starts from, the architecture of a checkpoint, or has its own.
+  absl::Status ChooseModel() {
+    const std::string& checkpoint = options_.resume.empty() ? options_.init : options_.resume;
+    if (checkpoint.empty()) {
+      TOST_ASSIGN_OR_RETURN(config_, ConfigOf(options_, tokenizer_));
+      return absl::OkStatus();
+    }
+    TOST_ASSIGN_OR_RETURN(header_, ReadLanguageRunHeader(checkpoint));
+    TOST_ASSIGN_OR_RETURN(config_, ConfigOfCheckpoint(options_, tokenizer_, *header_));
     return absl::OkStatus();
   }
 
@@ -107,7 +119,7 @@ class LanguageTraining {
                          : options_.overwrite ? RunMode::kOverwrite
                                               : RunMode::kNew;
     // A checkpoint that does not fit is found before anything in the folder is touched.
-    if (resuming) TOST_RETURN_IF_ERROR(LoadCheckpoint());
+    if (header_.has_value()) TOST_RETURN_IF_ERROR(LoadCheckpoint(resuming));
     TOST_ASSIGN_OR_RETURN(folder_,
                           RunFolder::Open(resuming ? options_.resume : options_.output, mode));
     TOST_RETURN_IF_ERROR(WriteSettings(folder_->config(), settings_));
@@ -117,27 +129,25 @@ class LanguageTraining {
     }
     state_.seed = options_.seed;
     state_.config = settings_;
-    if (vocabulary_.has_value()) state_.vocabulary = vocabulary_->ToJson();
+    if (tokenizer_.has_value()) state_.vocabulary = tokenizer_->ToJson();
     state_.extra[kModelKey] = ToJson(config_);
     state_.extra[kDataKey] = options_.data;
     return absl::OkStatus();
   }
 
-  absl::Status LoadCheckpoint() {
-    TOST_ASSIGN_OR_RETURN(const LanguageRunHeader header, ReadLanguageRunHeader(options_.resume));
-    TOST_RETURN_IF_ERROR(RequireSameModel(config_, header.config, header.checkpoint));
-    if (vocabulary_.has_value() && vocabulary_->ToJson() != header.state.vocabulary) {
-      return absl::InvalidArgumentError(absl::StrCat(options_.data,
-                                                     ": its vocabulary is not the one ",
-                                                     header.checkpoint, " was trained with"));
-    }
-    TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header.checkpoint));
+  absl::Status LoadCheckpoint(bool resuming) {
+    TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header_->checkpoint));
     TOST_RETURN_IF_ERROR(checkpoint.LoadWeights(*params_));
+    if (!resuming) {
+      LogInfo(absl::StrCat("starting from the weights of ", header_->checkpoint));
+      if (!tokenizer_.has_value()) state_.vocabulary = header_->state.vocabulary;
+      return absl::OkStatus();
+    }
     TOST_RETURN_IF_ERROR(checkpoint.LoadMoments(*params_, optimizer_->moments()));
-    state_ = header.state;
+    state_ = header_->state;
     optimizer_->set_updates(state_.update - SkippedUpdates());
     LogInfo(
-        absl::StrCat("resuming from ", header.checkpoint, " (after update ", state_.update, ")"));
+        absl::StrCat("resuming from ", header_->checkpoint, " (after update ", state_.update, ")"));
     return absl::OkStatus();
   }
 
@@ -145,7 +155,8 @@ class LanguageTraining {
     return {
         .plan = [this](int64_t update) { return Plan(update); },
         .loss_sum = [this](int64_t update, int micro_step) { return LossSum(update, micro_step); },
-        .learning_rate = [this](int64_t update) { return schedule_.At(update); },
+        .learning_rate =
+            [this](int64_t update) { return LearningRateAt(options_, schedule_, update); },
         .evaluate =
             [this](int64_t update) {
               return EvaluateLanguage(*model_, *evaluation_, compute_dtype_, update);
@@ -191,8 +202,13 @@ class LanguageTraining {
     return absl::SimpleAtoi(state_.extra[kSkippedKey], &skipped) ? skipped : 0;
   }
 
+  std::string ModelName() const {
+    if (!options_.model.empty()) return options_.model;
+    return config_.mixer == models::Mixer::kTssa ? "tost" : "gpt2";
+  }
+
   void LogStart() const {
-    LogInfo(absl::StrCat("model ", options_.model, ": ", FormatCount(params_->element_count()),
+    LogInfo(absl::StrCat("model ", ModelName(), ": ", FormatCount(params_->element_count()),
                          " parameters, ", config_.layers, " layers, ", config_.heads, " heads, ",
                          config_.width, " wide, context ", config_.context, ", vocabulary ",
                          config_.vocabulary, ", ", options_.compute_dtype));
@@ -202,7 +218,7 @@ class LanguageTraining {
                          options_.global_batch / micro_steps_, " sequences x 1 process, ",
                          ThreadCount(), " threads"));
     LogInfo(absl::StrCat("run folder ", folder_->path(), ", updates ", state_.update + 1, " to ",
-                         options_.steps));
+                         UpdatesOf(options_)));
   }
 
   static void LogMemory() {
@@ -216,7 +232,8 @@ class LanguageTraining {
 
   const LanguageTrainingOptions& options_;
   const std::string& settings_;
-  std::optional<data::CharacterVocabulary> vocabulary_;
+  std::optional<data::Tokenizer> tokenizer_;
+  std::optional<LanguageRunHeader> header_;  // of the checkpoint that the run starts from
   models::LanguageConfig config_;
   std::optional<data::TokenDataset> train_, validation_;
   int micro_steps_ = 1;
@@ -237,8 +254,7 @@ class LanguageTraining {
 
 absl::Status TrainLanguage(const LanguageTrainingOptions& options, const std::string& settings) {
   if (options.data.empty()) {
-    return absl::InvalidArgumentError(
-        "--data is missing: the folder that `tost prepare characters` wrote");
+    return absl::InvalidArgumentError("--data is missing: the folder that `tost prepare` wrote");
   }
   if (options.output.empty() && options.resume.empty()) {
     return absl::InvalidArgumentError("--output is missing: the folder for this run");

@@ -17,7 +17,10 @@ struct LanguageTrainingOptions {
   std::string resume;  // run folder to go on with
   bool overwrite = false;
 
-  std::string model = "tost_char";
+  std::string tokenizer;  // of data without vocabulary.json: "gpt2", a folder of tables, or none
+  std::string init;       // run folder or checkpoint whose weights to start from
+
+  std::string model;  // "": init's, or else tost_char
   int layers = 0;
   int heads = 0;
   int width = 0;
@@ -39,6 +42,9 @@ struct LanguageTrainingOptions {
   float weight_decay = 0.1f;
   float clip_norm = 1.0f;  // 0: no clipping
   float dropout = 0.0f;
+  // The official loop to the letter: its updates count from 0, so the first has rate 0 and does
+  // nothing, and one more than `steps` is made.
+  bool official_loop = false;
 
   int64_t evaluate_every = 500;
   std::string evaluation = "whole";  // or "random_windows", the official estimate

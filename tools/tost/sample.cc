@@ -13,7 +13,7 @@ void AddSampleCommand(CLI::App& app, Commands& commands) {
   auto options = std::make_shared<train::SampleOptions>();
   auto& o = *options;
   command.Add("run", o.run, "Run folder or checkpoint file")->required();
-  command.Add("prompt", o.prompt, "Text to go on from (token ids for a model without characters)");
+  command.Add("prompt", o.prompt, "Text to go on from (token ids for a model without a tokenizer)");
   command.Add("tokens", o.tokens, "Tokens to draw");
   command.Add("samples", o.samples, "Texts to draw");
   command.Add("temperature", o.temperature, "Divides the logits; 0 takes the most likely token");

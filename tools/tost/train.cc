@@ -23,12 +23,18 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
 
   command.Add("data", o.data, "Folder with train.bin and val.bin, as tost prepare writes it");
   command.Add("output", o.output, "Folder for the run");
-  command.Add("model", o.model, "Named model: tost_char, tost_base, gpt2, … (tost inspect models)");
+  command.Add("tokenizer", o.tokenizer,
+              "Tokenizer of data without vocabulary.json: gpt2, or a folder of tables");
+  command.Add("init", o.init, "Run folder or checkpoint whose weights (and model) to start from");
+  command.Add(
+      "model", o.model,
+      "Named model: tost_base, gpt2, … (tost inspect models); empty: that of --init, or else "
+      "tost_char");
   command.Add("layers", o.layers, "Blocks; 0: the named model's");
   command.Add("heads", o.heads, "Heads; 0: the named model's");
   command.Add("width", o.width, "Channels; 0: the named model's");
   command.Add("context", o.context, "Tokens in a sequence; 0: the named model's");
-  command.Add("vocabulary", o.vocabulary, "Rows of the embedding; 0: the data's vocabulary");
+  command.Add("vocabulary", o.vocabulary, "Rows of the embedding; 0: what the tokenizer needs");
   command.Add("bias", o.bias, "Biases in linear layers and layer norms");
   command.Add("steps", o.steps, "Updates in all; 0 only evaluates");
   command.Add("global_batch", o.global_batch, "Sequences per update");
@@ -43,6 +49,8 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
   command.Add("weight_decay", o.weight_decay, "AdamW: decay of weight matrices");
   command.Add("clip_norm", o.clip_norm, "Largest norm of the whole gradient; 0: no clipping");
   command.Add("dropout", o.dropout, "Dropout rate");
+  command.Add("official_loop", o.official_loop,
+              "First update at rate 0 and one update more, as the official loop");
   command.Add("evaluate_every", o.evaluate_every,
               "Updates between evaluations; 0: at the end only");
   command.Add("evaluation", o.evaluation, "whole split, or random_windows as the official scripts");
