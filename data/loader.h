@@ -88,6 +88,8 @@ class Loader {
   const LoaderOptions& options() const { return options_; }
   // Epoch of an update, from 0.
   int64_t EpochOf(int64_t update) const { return (update - 1) / plan_.updates; }
+  // Shard that row 0 of the update's global batch comes from: for logs, the same on all ranks.
+  int64_t ShardOf(int64_t update) const { return PositionOf(update, 0).shard; }
   // Number of the block (or window) in row `i` of the update's global batch.
   int64_t SequenceOf(int64_t update, int64_t i) const;
 

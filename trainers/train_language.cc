@@ -165,7 +165,9 @@ class LanguageTraining {
   }
 
   absl::StatusOr<UpdatePlan> Plan(int64_t update) {
-    UpdatePlan plan{.micro_steps = micro_steps_};
+    UpdatePlan plan{.micro_steps = micro_steps_,
+                    .values = {{"epoch", static_cast<double>(loader_->EpochOf(update))},
+                               {"shard", static_cast<double>(loader_->ShardOf(update))}}};
     batches_.clear();
     for (int micro_step = 0; micro_step < micro_steps_; ++micro_step) {
       TOST_ASSIGN_OR_RETURN(data::TokenBatch batch, loader_->Batch(update, micro_step));

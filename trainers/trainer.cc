@@ -63,6 +63,7 @@ class TrainingRun {
   absl::Status TrainOn(int64_t update) {
     const Clock::time_point start = Clock::now();
     TOST_ASSIGN_OR_RETURN(const UpdatePlan plan, task_.plan(update));
+    const double data_wait = SecondsSince(start);
     const UpdateResult result = RunUpdate(task_, update, plan, params_, optimizer_);
     const double seconds = SecondsSince(start);
     training_seconds_ += seconds;
@@ -79,14 +80,17 @@ class TrainingRun {
         .seconds_left = training_seconds_ / static_cast<double>(done) *
                         static_cast<double>(options_.steps - update)};
     progress_.Update(report, update == options_.steps);
-    TOST_RETURN_IF_ERROR(metrics_.Write(
-        {.update = update,
-         .kind = "train",
-         .values = {{"loss", result.loss},
-                    {"learning_rate", report.learning_rate},
-                    {"gradient_norm", report.gradient_norm},
-                    {"tokens_per_second", static_cast<double>(plan.tokens) / seconds},
-                    {"skipped", result.step.skipped ? 1 : 0}}}));
+    MetricsRecord record{
+        .update = update,
+        .kind = "train",
+        .values = {{"loss", result.loss},
+                   {"learning_rate", report.learning_rate},
+                   {"gradient_norm", report.gradient_norm},
+                   {"tokens_per_second", static_cast<double>(plan.tokens) / seconds},
+                   {"data_wait", data_wait},
+                   {"skipped", result.step.skipped ? 1 : 0}}};
+    record.values.insert(record.values.end(), plan.values.begin(), plan.values.end());
+    TOST_RETURN_IF_ERROR(metrics_.Write(record));
     return CheckFinite(update, result);
   }
 

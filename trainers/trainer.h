@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,6 +22,8 @@ struct UpdatePlan {
   int micro_steps = 1;
   int64_t targets = 0;  // targets that count, over all micro-steps
   int64_t tokens = 0;   // tokens read
+  // What else metrics.jsonl should say of the update ("epoch", "shard").
+  std::vector<std::pair<std::string, double>> values;
 };
 
 struct Evaluation {

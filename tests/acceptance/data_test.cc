@@ -142,15 +142,17 @@ TEST(D8, GlobalBatchesAndLeftoversOfFourRanks) {
     TemporaryFolder folder;
     WriteBytes(folder.File("train.bin"), BytesOf(Counting(c.tokens)));
     const TokenDataset data = OpenAll(folder.path());
-    std::set<int64_t> first_sequences;
+    std::set<int64_t> first_sequences, shards;
     for (int rank = 0; rank < 4; ++rank) {
       const auto loader = *Loader::Create(
           data, {.block_size = 8, .micro_batch = 2, .rank = rank, .ranks = 4, .seed = 4});
       EXPECT_EQ(loader->plan().updates, c.updates);
       EXPECT_EQ(loader->plan().leftover, c.leftover);
       first_sequences.insert(loader->SequenceOf(c.updates + 1, 0));
+      shards.insert(loader->ShardOf(c.updates + 1));
     }
     EXPECT_EQ(first_sequences.size(), 1u);  // all ranks agree on what an update reads
+    EXPECT_EQ(shards.size(), 1u);           // and log the same shard
   }
 }
 

@@ -159,6 +159,41 @@ TEST(T14, FirstWarmUpUpdateIsAboveZero) {
   EXPECT_FLOAT_EQ(static_cast<float>(rates[3]), 1e-3f);
 }
 
+// The official loop: its first update has rate 0 and changes nothing, and it makes one too many.
+TEST(O6, OfficialLoopIsFollowedOnRequest) {
+  const std::string run = FreshFolder("run");
+  ExpectDone(RunTost(
+      TinyTraining(run, Words("--official_loop --warmup 4 --steps 12 --learning_rate 1e-3"))));
+  const std::vector<double> rates = MetricOf(run, "train", "learning_rate");
+  ASSERT_EQ(rates.size(), 13u);
+  EXPECT_EQ(rates[0], 0);
+  EXPECT_FLOAT_EQ(static_cast<float>(rates[4]), 1e-3f);
+}
+
+// Weights and architecture of another run, trained anew from update 1.
+TEST(C5, InitStartsFromTheWeightsOfAnotherRun) {
+  const std::string first = FreshFolder("first"), second = FreshFolder("second");
+  ExpectDone(RunTost(TinyTraining(first, Words("--steps 30 --learning_rate 1e-2"))));
+  const std::string checkpoint = Checkpoint(first, "0000030");
+  const std::string data = ShakespeareData();
+  ExpectDone(RunTost(Words("train language --init " + checkpoint + " --data " + data +
+                           " --output " + second + " --steps 0 --global_batch 4")));
+  EXPECT_EQ(MetricOf(second, "evaluation", "loss"), MetricOf(first, "evaluation", "loss"));
+  ExpectOneLineError(RunTost(Words("train language --init " + checkpoint + " --data " + data +
+                                   " --output " + FreshFolder("third") + " --steps 1 --layers 3")),
+                     {"--layers 3 against 2", checkpoint});
+}
+
+TEST(D8, MetricsNameEpochAndShard) {
+  const std::string run = FreshFolder("run");
+  ExpectDone(RunTost(TinyTraining(run)));
+  for (const std::string name : {"epoch", "shard"}) {
+    const std::vector<double> values = MetricOf(run, "train", name);
+    EXPECT_THAT(values, testing::Each(0.0)) << name;
+    EXPECT_EQ(values.size(), 4u) << name;
+  }
+}
+
 TEST(T15, StepsMeansUpdates) {
   const std::string ten = FreshFolder("run");
   ExpectDone(RunTost(TinyTraining(ten, {"--steps", "10"})));
