@@ -43,6 +43,21 @@ TEST(L4, EveryCommandHasAnExample) {
   }
 }
 
+// Every recipe is understood to the last key: what stops it is that its data are not there.
+TEST(Recipes, AreUnderstood) {
+  int recipes = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(TOST_SOURCE_DIR "/trainers/recipes")) {
+    SCOPED_TRACE(file.path().string());
+    const std::string absent = FreshFolder("absent") + "/data";
+    ExpectOneLineError(RunTost({"train", "language", "--config", file.path().string(), "--init", "",
+                                "--data", absent, "--output", FreshFolder("run")}),
+                       {absent});
+    ++recipes;
+  }
+  EXPECT_GE(recipes, 7);
+}
+
 TEST(E1, FailuresOfTheUsersMakingAreOneLine) {
   const std::string folder = FreshFolder("inputs");
   const std::string run = FreshFolder("run") + "/new";
