@@ -14,6 +14,7 @@ namespace tost::models {
 // tost_base, tost_medium, tost_large, tost_xl: the official sizes, no biases, LayerScale 1e-5.
 // gpt2, gpt2_medium, gpt2_large, gpt2_xl: plain GPT-2 as in nanoGPT's training recipe, no biases.
 // gpt2_layer_scale, …: the softmax baseline of the official TSSA-capable file, with LayerScale.
+// tost_mini, gpt2_mini: 4 layers, 4 heads, 192 wide, context 256, GPT-2's vocabulary; for a CPU.
 // tost_char, gpt2_char: 6 layers, 6 heads, 384 wide, context 256 (the official Shakespeare recipe).
 // NotFound, naming the known ones, for any other.
 absl::StatusOr<LanguageConfig> LanguageVariant(absl::string_view name);
