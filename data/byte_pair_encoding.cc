@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -21,103 +19,12 @@ namespace tost::data {
 namespace {
 
 constexpr char kEndOfText[] = "<|endoftext|>";
-constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
-constexpr uint64_t kHashFactor = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
-
-// log2 of the slots of a hash table that stays at most half full.
-int SlotBits(size_t entries) { return static_cast<int>(std::bit_width(2 * entries | 1)); }
-
-// From a pair of tokens to the place of its merge in the list.
-class PairRanks {
- public:
-  explicit PairRanks(const std::vector<Merge>& merges)
-      : shift_(64 - SlotBits(merges.size())),
-        mask_((size_t{1} << SlotBits(merges.size())) - 1),
-        slots_(mask_ + 1) {
-    for (size_t rank = 0; rank < merges.size(); ++rank) {
-      const uint64_t key = Key(merges[rank].left, merges[rank].right);
-      size_t at = First(key);
-      while (slots_[at].rank != kNoRank) at = (at + 1) & mask_;
-      slots_[at] = {.key = key, .rank = static_cast<uint32_t>(rank)};
-    }
-  }
-
-  // kNoRank when the pair is not in the list.
-  uint32_t Find(int32_t left, int32_t right) const {
-    const uint64_t key = Key(left, right);
-    size_t at = First(key);
-    while (slots_[at].key != key && slots_[at].rank != kNoRank) at = (at + 1) & mask_;
-    return slots_[at].rank;
-  }
-
- private:
-  struct Slot {
-    uint64_t key = 0;
-    uint32_t rank = kNoRank;
-  };
-  static uint64_t Key(int32_t left, int32_t right) {
-    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-  }
-  size_t First(uint64_t key) const { return key * kHashFactor >> shift_; }
-
-  int shift_;
-  size_t mask_;
-  std::vector<Slot> slots_;
-};
-
-// The bytes of a piece of at most 16 bytes, in two registers.
-struct ShortPiece {
-  static constexpr size_t kMost = 16;
-  explicit ShortPiece(absl::string_view text) : size(static_cast<uint32_t>(text.size())) {
-    char bytes[kMost] = {};
-    std::memcpy(bytes, text.data(), text.size());
-    std::memcpy(&low, bytes, 8);
-    std::memcpy(&high, bytes + 8, 8);
-  }
-  bool operator==(const ShortPiece&) const = default;
-  uint64_t Hash() const { return (low ^ std::rotl(high * kHashFactor, 32) ^ size) * kHashFactor; }
-
-  uint64_t low = 0, high = 0;
-  uint32_t size = 0;  // trailing NUL bytes count
-};
-
-// From short pieces to the one token that merging makes of them.
-class PieceTokens {
- public:
-  explicit PieceTokens(size_t entries)
-      : shift_(64 - SlotBits(entries)),
-        mask_((size_t{1} << SlotBits(entries)) - 1),
-        slots_(mask_ + 1) {}
-
-  void Insert(const ShortPiece& piece, int32_t id) {
-    size_t at = First(piece);
-    while (slots_[at].id >= 0) at = (at + 1) & mask_;
-    slots_[at] = {.piece = piece, .id = id};
-  }
-  // -1 when merging makes several tokens.
-  int32_t Find(const ShortPiece& piece) const {
-    size_t at = First(piece);
-    while (slots_[at].id >= 0 && !(slots_[at].piece == piece)) at = (at + 1) & mask_;
-    return slots_[at].id;
-  }
-
- private:
-  struct Slot {
-    ShortPiece piece{absl::string_view()};
-    int32_t id = -1;
-  };
-  size_t First(const ShortPiece& piece) const { return piece.Hash() >> shift_; }
-
-  int shift_;
-  size_t mask_;
-  std::vector<Slot> slots_;
-};
 
 }  // namespace
 
 struct BytePairEncoding::Model {
-  Model(Tables tables_, TokenTable tokens_, std::vector<Merge> merges_);
-  void EncodePiece(absl::string_view piece, std::vector<int32_t>& ids) const;
+  Model(Tables tables_, TokenTable tokens_, MergeTable merges_);
+  void MergePiece(absl::string_view piece, std::vector<int32_t>& ids) const;
   void MergeShort(absl::string_view piece, std::vector<int32_t>& ids) const;
   void MergeLong(absl::string_view piece, std::vector<int32_t>& ids) const;
   std::string Digest() const;
@@ -127,35 +34,27 @@ struct BytePairEncoding::Model {
 
   Tables tables;
   TokenTable tokens;
-  std::vector<Merge> merges;
-  PairRanks ranks;
-  PieceTokens pieces;
+  MergeTable merges;
   std::array<int32_t, 256> of_byte;
   std::optional<int32_t> end_of_text;
   std::string digest;
 };
 
-BytePairEncoding::Model::Model(Tables tables_, TokenTable tokens_, std::vector<Merge> merges_)
-    : tables(std::move(tables_)),
-      tokens(std::move(tokens_)),
-      merges(std::move(merges_)),
-      ranks(merges),
-      pieces(static_cast<size_t>(tokens.size())) {
+BytePairEncoding::Model::Model(Tables tables_, TokenTable tokens_, MergeTable merges_)
+    : tables(std::move(tables_)), tokens(std::move(tokens_)), merges(std::move(merges_)) {
   for (size_t byte = 0; byte < of_byte.size(); ++byte) {
     const char text = static_cast<char>(byte);
     of_byte[byte] = tokens.Find({&text, 1});
   }
+  if (const int32_t id = tokens.Find(kEndOfText); id >= 0) end_of_text = id;
   // Not every token's bytes merge to that token: one may need a pair that another merge takes
-  // apart, and special tokens come from no merge.
+  // apart, and special tokens come from no merge. What Find still gives is what merging gives.
   std::vector<int32_t> ids;
   for (int32_t id = 0; id < tokens.size(); ++id) {
-    const absl::string_view bytes = tokens.Bytes(id);
-    if (bytes.size() > ShortPiece::kMost) continue;
     ids.clear();
-    MergeShort(bytes, ids);
-    if (ids.size() == 1) pieces.Insert(ShortPiece(bytes), ids[0]);
+    MergePiece(tokens.Bytes(id), ids);
+    if (ids.size() > 1) tokens.Hide(id);
   }
-  if (const int32_t id = tokens.Find(kEndOfText); id >= 0) end_of_text = id;
   digest = Digest();
 }
 
@@ -169,41 +68,32 @@ std::string BytePairEncoding::Model::Digest() const {
     append(static_cast<uint32_t>(bytes.size()));
     sha.Append(bytes);
   }
-  for (const Merge& merge : merges) append(std::array{merge.left, merge.right});
+  for (const auto& [left, right] : merges.pairs()) append(std::array{left, right});
   return sha.Hex();
 }
 
-void BytePairEncoding::Model::EncodePiece(absl::string_view piece,
-                                          std::vector<int32_t>& ids) const {
-  if (piece.size() <= ShortPiece::kMost) {
-    if (const int32_t id = pieces.Find(ShortPiece(piece)); id >= 0) {
-      ids.push_back(id);
-      return;
-    }
-  }
+void BytePairEncoding::Model::MergePiece(absl::string_view piece, std::vector<int32_t>& ids) const {
   if (piece.size() <= kShort) return MergeShort(piece, ids);
   MergeLong(piece, ids);
 }
 
 void BytePairEncoding::Model::MergeShort(absl::string_view piece, std::vector<int32_t>& ids) const {
   std::array<int32_t, kShort> symbols;
-  std::array<uint32_t, kShort> pair_ranks;  // of each symbol and the next
+  std::array<Merge, kShort> pairs;  // of each symbol and the next
   size_t count = piece.size();
-  for (size_t i = 0; i < count; ++i) symbols[i] = of_byte[static_cast<unsigned char>(piece[i])];
-  const auto rank_at = [&](size_t i) {
-    return i + 1 < count ? ranks.Find(symbols[i], symbols[i + 1]) : kNoRank;
-  };
-  for (size_t i = 0; i < count; ++i) pair_ranks[i] = rank_at(i);
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(piece[i]); };
+  for (size_t i = 0; i < count; ++i) symbols[i] = of_byte[byte(i)];
+  for (size_t i = 0; i + 1 < count; ++i) pairs[i] = merges.FindBytes(byte(i), byte(i + 1));
   while (count > 1) {
-    auto* const lowest = std::min_element(pair_ranks.begin(), pair_ranks.begin() + count);
-    if (*lowest == kNoRank) break;
-    const auto at = static_cast<size_t>(lowest - pair_ranks.begin());
-    symbols[at] = merges[*lowest].made;
+    auto* const lowest = std::min_element(pairs.begin(), pairs.begin() + count - 1);
+    if (lowest->made < 0) break;
+    const auto at = static_cast<size_t>(lowest - pairs.begin());
+    symbols[at] = lowest->made;
     std::copy(symbols.begin() + at + 2, symbols.begin() + count, symbols.begin() + at + 1);
-    std::copy(pair_ranks.begin() + at + 2, pair_ranks.begin() + count, pair_ranks.begin() + at + 1);
+    std::copy(lowest + 1, pairs.begin() + count - 1, lowest);
     --count;
-    pair_ranks[at] = rank_at(at);
-    if (at > 0) pair_ranks[at - 1] = rank_at(at - 1);
+    if (at + 1 < count) pairs[at] = merges.Find(symbols[at], symbols[at + 1]);
+    if (at > 0) pairs[at - 1] = merges.Find(symbols[at - 1], symbols[at]);
   }
   ids.insert(ids.end(), symbols.begin(), symbols.begin() + count);
 }
@@ -228,27 +118,27 @@ void BytePairEncoding::Model::MergeLong(absl::string_view piece, std::vector<int
   }
   std::vector<uint64_t> heap;  // rank · 2^32 + position, lowest first
   heap.reserve(2 * size_t{count});
-  const auto pair_at = [&](uint32_t at) {
-    const uint32_t next = at != kEnd ? symbols[at].next : kEnd;
-    const uint32_t rank = next != kEnd ? ranks.Find(symbols[at].id, symbols[next].id) : kNoRank;
-    if (rank != kNoRank) heap.push_back(uint64_t{rank} << 32 | at);
-    return rank != kNoRank;
+  const auto add = [&](uint32_t at) {
+    if (at == kEnd || symbols[at].next == kEnd) return false;
+    const Merge merge = merges.Find(symbols[at].id, symbols[symbols[at].next].id);
+    if (merge.made >= 0) heap.push_back(uint64_t{merge.rank} << 32 | at);
+    return merge.made >= 0;
   };
   const auto push = [&](uint32_t at) {
-    if (pair_at(at)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    if (add(at)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
   };
-  for (uint32_t i = 0; i < count; ++i) pair_at(i);
+  for (uint32_t i = 0; i < count; ++i) add(i);
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
   while (!heap.empty()) {
-    const Merge& merge = merges[heap.front() >> 32];
+    const auto rank = static_cast<uint32_t>(heap.front() >> 32);
     const auto at = static_cast<uint32_t>(heap.front());
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     heap.pop_back();
     Symbol& left = symbols[at];
-    if (left.id != merge.left || left.next == kEnd) continue;
+    if (left.next == kEnd) continue;
     Symbol& right = symbols[left.next];
-    if (right.id != merge.right) continue;
-    left.id = merge.made;
+    if (std::pair(left.id, right.id) != merges.pairs()[rank]) continue;
+    left.id = merges.Find(left.id, right.id).made;
     right.id = kMergedAway;
     left.next = right.next;
     if (left.next != kEnd) symbols[left.next].previous = at;
@@ -260,8 +150,8 @@ void BytePairEncoding::Model::MergeLong(absl::string_view piece, std::vector<int
 
 absl::StatusOr<BytePairEncoding> BytePairEncoding::Create(Tables tables) {
   TOST_ASSIGN_OR_RETURN(TokenTable tokens, TokenTable::Parse(tables.tokens, tables.tokens_source));
-  TOST_ASSIGN_OR_RETURN(std::vector<Merge> merges,
-                        ParseMerges(tables.merges, tables.merges_source, tokens));
+  TOST_ASSIGN_OR_RETURN(MergeTable merges,
+                        MergeTable::Parse(tables.merges, tables.merges_source, tokens));
   return BytePairEncoding(
       std::make_unique<Model>(std::move(tables), std::move(tokens), std::move(merges)));
 }
@@ -310,7 +200,12 @@ const BytePairEncoding::Tables& BytePairEncoding::tables() const { return model_
 void BytePairEncoding::Encode(absl::string_view text, std::vector<int32_t>& ids) const {
   while (!text.empty()) {
     const size_t length = FirstPiece(text);
-    model_->EncodePiece(text.substr(0, length), ids);
+    const absl::string_view piece = text.substr(0, length);
+    if (const int32_t id = model_->tokens.Find(piece); id >= 0) {
+      ids.push_back(id);
+    } else {
+      model_->MergePiece(piece, ids);
+    }
     text.remove_prefix(length);
   }
 }

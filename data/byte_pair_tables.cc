@@ -1,6 +1,7 @@
 #include "data/byte_pair_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -92,8 +93,8 @@ class EntryReader {
   bool end_array() { return true; }
   bool end_object() { return true; }
   bool parse_error(size_t position, const std::string&, const std::exception&) {
-    return Fail(absl::StrCat("its JSON is damaged at byte ", position, " of ", size_,
-                             "; get the file again"));
+    return Fail(absl::StrCat("its JSON is damaged at byte ", std::min(position, size_), " of ",
+                             size_, "; get the file again"));
   }
 
  private:
@@ -138,15 +139,14 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view json, absl::strin
   };
 
   std::vector<const std::string*> tokens(entries.size());
-  TokenTable table;
-  table.ids_.reserve(entries.size());
+  TokenTable table(entries.size());
   size_t bytes = 0;
   for (const Entry& entry : entries) {
     bytes += entry.token.size();
-    if (!table.ids_.emplace(entry.token, static_cast<int32_t>(entry.id)).second) {
+    if (entry.id >= entries.size()) continue;  // then a smaller one is missing
+    if (!table.ids_.Insert(entry.token, static_cast<int32_t>(entry.id))) {
       return error("token '", Printable(entry.token), "' is there twice");
     }
-    if (entry.id >= entries.size()) continue;  // then a smaller one is missing
     const std::string*& token = tokens[entry.id];
     if (token != nullptr) {
       return error("id ", entry.id, " belongs to both '", Printable(*token), "' and '",
@@ -164,7 +164,7 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view json, absl::strin
   table.begins_.push_back(0);
   for (const std::string* token : tokens) {
     table.bytes_ += *token;
-    table.begins_.push_back(table.bytes_.size());
+    table.begins_.push_back(static_cast<uint32_t>(table.bytes_.size()));
   }
   for (int byte = 0; byte < kBytes; ++byte) {
     const char text = static_cast<char>(byte);
@@ -176,33 +176,27 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view json, absl::strin
   return table;
 }
 
-int32_t TokenTable::Find(absl::string_view bytes) const {
-  const auto found = ids_.find(bytes);
-  return found != ids_.end() ? found->second : -1;
-}
-
-absl::StatusOr<std::vector<Merge>> ParseMerges(absl::string_view text, absl::string_view source,
-                                               const TokenTable& tokens) {
-  std::vector<Merge> merges;
-  std::vector<bool> made(static_cast<size_t>(tokens.size()));  // by a merge so far; bytes are
+absl::StatusOr<MergeTable> MergeTable::Parse(absl::string_view text, absl::string_view source,
+                                             const TokenTable& tokens) {
+  text = absl::StripTrailingAsciiWhitespace(text);
+  MergeTable table(1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n')));
+  std::vector<bool> made(static_cast<size_t>(tokens.size()));  // by the lines so far; bytes are
   for (int32_t id = 0; id < tokens.size(); ++id) {
     made[static_cast<size_t>(id)] = tokens.Bytes(id).size() == 1;
   }
-  absl::flat_hash_set<std::pair<int32_t, int32_t>> pairs;
-  text = absl::StripTrailingAsciiWhitespace(text);
   for (int64_t line = 1; !text.empty(); ++line) {
-    const auto error = [&](const auto&... parts) {
-      return absl::InvalidArgumentError(absl::StrCat(source, ", line ", line, ": ", parts...));
-    };
     const absl::string_view whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), whole.size() + 1));
     const absl::string_view pair = absl::StripSuffix(whole, "\r");
     if (line == 1 && absl::StartsWith(pair, "#version")) continue;
+    const auto error = [&](const auto&... parts) {
+      return absl::InvalidArgumentError(absl::StrCat(source, ", line ", line, ": ", parts...));
+    };
 
     const size_t space = pair.find(' ');
-    const bool two = space != pair.npos && space > 0 && space + 1 < pair.size() &&
-                     pair.find(' ', space + 1) == pair.npos;
-    if (!two) return error("'", Shown(pair), "' is not two tokens with one space between them");
+    if (space == pair.npos || pair.find(' ', space + 1) != pair.npos) {
+      return error("'", Shown(pair), "' is not two tokens with one space between them");
+    }
     const absl::string_view names[] = {pair.substr(0, space), pair.substr(space + 1)};
     int32_t ids[2];
     std::string bytes;
@@ -216,13 +210,31 @@ absl::StatusOr<std::vector<Merge>> ParseMerges(absl::string_view text, absl::str
       bytes += *part;
     }
     const int32_t id = tokens.Find(bytes);
-    if (id < 0)
+    if (id < 0) {
       return error("'", Shown(absl::StrCat(names[0], names[1])), "' is no token of the table");
-    if (!pairs.emplace(ids[0], ids[1]).second) return error("'", Shown(pair), "' is there twice");
+    }
+    if (!table.Append(ids[0], ids[1], id)) return error("'", Shown(pair), "' is there twice");
     made[static_cast<size_t>(id)] = true;
-    merges.push_back({.left = ids[0], .right = ids[1], .made = id});
+    if (bytes.size() == 2) {
+      table.of_bytes_[size_t{static_cast<unsigned char>(bytes[0])} << 8 |
+                      static_cast<unsigned char>(bytes[1])] = table.Find(ids[0], ids[1]);
+    }
   }
-  return merges;
+  return table;
+}
+
+MergeTable::MergeTable(size_t most)
+    : shift_(64 - SlotBits(most)),
+      slots_(size_t{1} << SlotBits(most)),
+      of_bytes_(kBytes * kBytes, kNoMerge) {}
+
+bool MergeTable::Append(int32_t left, int32_t right, int32_t made) {
+  Slot& slot = slots_[Place(left, right)];
+  if (slot.merge.made >= 0) return false;
+  const auto rank = static_cast<uint32_t>(pairs_.size());
+  slot = {.left = left, .right = right, .merge = {.rank = rank, .made = made}};
+  pairs_.emplace_back(left, right);
+  return true;
 }
 
 }  // namespace tost::data

@@ -48,8 +48,9 @@ absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   Sha256 digest;
   std::vector<char> buffer(1 << 20);
   ssize_t count = 0;
-  while ((count = read(descriptor, buffer.data(), buffer.size())) > 0) {
-    digest.Append({buffer.data(), static_cast<size_t>(count)});
+  while ((count = read(descriptor, buffer.data(), buffer.size())) > 0 ||
+         (count < 0 && errno == EINTR)) {
+    if (count > 0) digest.Append({buffer.data(), static_cast<size_t>(count)});
   }
   const int error = errno;
   close(descriptor);

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kFormat[] = "tost tokenizer";
+constexpr int kVersion = 1;
 constexpr char kCharacters[] = "characters";
 constexpr char kGpt2[] = "gpt2";
 constexpr char kBytePairs[] = "byte_pairs";
@@ -26,6 +27,11 @@ std::string Text(const Json& json, const char* key) {
 }
 
 absl::StatusOr<Tokenizer> BytePairsFromJson(const Json& json, absl::string_view source) {
+  if (json.value("version", Json()) != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": its tokenizer's version is not ",
+                                                   kVersion,
+                                                   "; use the version of tost that wrote it"));
+  }
   const std::string name = Text(json, "name");
   if (name == kGpt2) return Tokenizer::Gpt2();
   if (name != kBytePairs) {
@@ -97,12 +103,14 @@ absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& path) {
 
 std::string Tokenizer::ToJson() const {
   if (const auto* characters = std::get_if<Characters>(&model_)) return (*characters)->ToJson();
-  Json json = {{"format", kFormat}, {"version", 1}, {"name", name_}, {"digest", digest_}};
+  Json json = {{"format", kFormat}, {"version", kVersion}, {"name", name_}, {"digest", digest_}};
   if (name_ == kBytePairs) {
     json["tokens"] = byte_pairs()->tables().tokens;
     json["merges"] = byte_pairs()->tables().merges;
   }
-  return json.dump() + "\n";
+  // A "#version" line may hold anything; all else is UTF-8.
+  constexpr auto kReplace = Json::error_handler_t::replace;
+  return absl::StrCat(json.dump(/*indent=*/-1, ' ', /*ensure_ascii=*/false, kReplace), "\n");
 }
 
 int64_t Tokenizer::vocabulary() const {

@@ -1,5 +1,5 @@
 // GPT-2's tokenizer against the ids that four independent encoders agree on
-// (tests/golden/README.md).
+// (tests/golden/tokenizer/README.md).
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
