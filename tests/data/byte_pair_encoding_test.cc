@@ -39,7 +39,7 @@ Tables Gpt2Tables() {
 }
 
 // The 256 printable characters that stand for bytes, by byte.
-std::vector<std::string> PrintableBytes() {
+std::vector<std::string> MakePrintableBytes() {
   std::vector<std::string> printable(256);
   char32_t next = 0x100;
   for (char32_t byte = 0; byte < 256; ++byte) {
@@ -47,6 +47,11 @@ std::vector<std::string> PrintableBytes() {
     AppendUtf8(itself ? byte : next++, printable[byte]);
   }
   return printable;
+}
+
+const std::vector<std::string>& PrintableBytes() {
+  static const auto* const printable = new std::vector<std::string>(MakePrintableBytes());
+  return *printable;
 }
 
 // Ids 0 to 255 are the bytes, then come the tokens that the merges ("a b") make, then `more`.
@@ -101,9 +106,8 @@ class PlainMerger {
   }
 
   std::vector<std::string> Merge(absl::string_view piece) const {
-    static const std::vector<std::string> kPrintable = PrintableBytes();
     std::vector<std::string> word;
-    for (char byte : piece) word.push_back(kPrintable[static_cast<unsigned char>(byte)]);
+    for (char byte : piece) word.push_back(PrintableBytes()[static_cast<unsigned char>(byte)]);
     while (true) {
       auto lowest = ranks_.end();
       for (size_t i = 0; i + 1 < word.size(); ++i) {
