@@ -23,7 +23,11 @@ constexpr char kEndOfText[] = "<|endoftext|>";
 }  // namespace
 
 struct BytePairEncoding::Model {
+  // Which tokens are what their bytes merge to.
+  enum class Whole { kAsMergingShows, kAllButEndOfText };
+  static absl::StatusOr<BytePairEncoding> Make(Tables tables, Whole whole);
   Model(Tables tables_, TokenTable tokens_, MergeTable merges_);
+  void HideTokensThatMergingSplits();
   void MergePiece(absl::string_view piece, std::vector<int32_t>& ids) const;
   void MergeShort(absl::string_view piece, std::vector<int32_t>& ids) const;
   void MergeLong(absl::string_view piece, std::vector<int32_t>& ids) const;
@@ -47,15 +51,31 @@ BytePairEncoding::Model::Model(Tables tables_, TokenTable tokens_, MergeTable me
     of_byte[byte] = tokens.Find({&text, 1});
   }
   if (const int32_t id = tokens.Find(kEndOfText); id >= 0) end_of_text = id;
-  // Not every token's bytes merge to that token: one may need a pair that another merge takes
-  // apart, and special tokens come from no merge. What Find still gives is what merging gives.
+  digest = Digest();
+}
+
+absl::StatusOr<BytePairEncoding> BytePairEncoding::Model::Make(Tables tables, Whole whole) {
+  TOST_ASSIGN_OR_RETURN(TokenTable tokens, TokenTable::Parse(tables.tokens, tables.tokens_source));
+  TOST_ASSIGN_OR_RETURN(MergeTable merges,
+                        MergeTable::Parse(tables.merges, tables.merges_source, tokens));
+  auto model = std::make_unique<Model>(std::move(tables), std::move(tokens), std::move(merges));
+  if (whole == Whole::kAllButEndOfText) {
+    model->tokens.Hide(*model->end_of_text);
+  } else {
+    model->HideTokensThatMergingSplits();
+  }
+  return BytePairEncoding(std::move(model));
+}
+
+// Not every token's bytes merge to that token: one may need a pair that another merge takes apart,
+// and special tokens come from no merge. What Find still gives is what merging gives.
+void BytePairEncoding::Model::HideTokensThatMergingSplits() {
   std::vector<int32_t> ids;
   for (int32_t id = 0; id < tokens.size(); ++id) {
     ids.clear();
     MergePiece(tokens.Bytes(id), ids);
     if (ids.size() > 1) tokens.Hide(id);
   }
-  digest = Digest();
 }
 
 std::string BytePairEncoding::Model::Digest() const {
@@ -149,11 +169,7 @@ void BytePairEncoding::Model::MergeLong(absl::string_view piece, std::vector<int
 }
 
 absl::StatusOr<BytePairEncoding> BytePairEncoding::Create(Tables tables) {
-  TOST_ASSIGN_OR_RETURN(TokenTable tokens, TokenTable::Parse(tables.tokens, tables.tokens_source));
-  TOST_ASSIGN_OR_RETURN(MergeTable merges,
-                        MergeTable::Parse(tables.merges, tables.merges_source, tokens));
-  return BytePairEncoding(
-      std::make_unique<Model>(std::move(tables), std::move(tokens), std::move(merges)));
+  return Model::Make(std::move(tables), Model::Whole::kAsMergingShows);
 }
 
 absl::StatusOr<BytePairEncoding> BytePairEncoding::Load(const std::string& folder) {
@@ -179,11 +195,15 @@ absl::StatusOr<BytePairEncoding> BytePairEncoding::Load(const std::string& folde
 }
 
 const BytePairEncoding& BytePairEncoding::Gpt2() {
-  static const auto* const gpt2 =
-      new BytePairEncoding(TOST_CHECK_VALUE(Create({.tokens = std::string(Gpt2TokensText()),
-                                                    .merges = std::string(Gpt2MergesText()),
-                                                    .tokens_source = "GPT-2's encoder.json",
-                                                    .merges_source = "GPT-2's vocab.bpe"})));
+  const auto make = [] {
+    // To let merging show it for all tokens would take a third of the start.
+    return TOST_CHECK_VALUE(Model::Make({.tokens = std::string(Gpt2TokensText()),
+                                         .merges = std::string(Gpt2MergesText()),
+                                         .tokens_source = "GPT-2's encoder.json",
+                                         .merges_source = "GPT-2's vocab.bpe"},
+                                        Model::Whole::kAllButEndOfText));
+  };
+  static const auto* const gpt2 = new BytePairEncoding(make());
   return *gpt2;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "autograd/base/errors.h"
 #include "data/utf8.h"
@@ -127,6 +128,62 @@ std::string Printable(absl::string_view bytes) {
   return text;
 }
 
+struct MergeLine {
+  int32_t left, right, made;
+  std::string bytes;  // of the token that is made
+};
+
+// Reads the lines of a list of merges one after the other.
+class MergeReader {
+ public:
+  explicit MergeReader(const TokenTable& tokens)
+      : tokens_(tokens), known_(static_cast<size_t>(tokens.size())) {
+    for (int32_t id = 0; id < tokens.size(); ++id) {
+      known_[static_cast<size_t>(id)] = tokens.Bytes(id).size() == 1;
+    }
+  }
+
+  absl::StatusOr<MergeLine> Read(absl::string_view line) {
+    const size_t space = line.find(' ');
+    if (space == line.npos || line.find(' ', space + 1) != line.npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", Shown(line), "' is not two tokens with one space between them"));
+    }
+    MergeLine merge;
+    TOST_ASSIGN_OR_RETURN(merge.left, Part(line.substr(0, space), merge.bytes));
+    TOST_ASSIGN_OR_RETURN(merge.right, Part(line.substr(space + 1), merge.bytes));
+    // Most tables list their tokens in the order of the merges.
+    const int32_t next = last_made_ + 1;
+    const bool in_order = next < tokens_.size() && tokens_.Bytes(next) == merge.bytes;
+    merge.made = in_order ? next : tokens_.Find(merge.bytes);
+    if (merge.made < 0) return NoToken(absl::StrReplaceAll(line, {{" ", ""}}));
+    known_[static_cast<size_t>(merge.made)] = true;
+    last_made_ = merge.made;
+    return merge;
+  }
+
+ private:
+  // The id of one of the two tokens of a line, whose bytes are appended.
+  absl::StatusOr<int32_t> Part(absl::string_view name, std::string& bytes) const {
+    const std::optional<std::string> part = FromPrintable(name);
+    const int32_t id = part.has_value() ? tokens_.Find(*part) : -1;
+    if (id < 0) return NoToken(name);
+    if (!known_[static_cast<size_t>(id)]) {
+      return absl::InvalidArgumentError(absl::StrCat("no earlier line makes '", Shown(name), "'"));
+    }
+    bytes += *part;
+    return id;
+  }
+
+  static absl::Status NoToken(absl::string_view name) {
+    return absl::InvalidArgumentError(absl::StrCat("'", Shown(name), "' is no token of the table"));
+  }
+
+  const TokenTable& tokens_;
+  std::vector<bool> known_;  // bytes, and tokens that a line made
+  int32_t last_made_ = kBytes - 1;
+};
+
 }  // namespace
 
 absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view json, absl::string_view source) {
@@ -180,44 +237,22 @@ absl::StatusOr<MergeTable> MergeTable::Parse(absl::string_view text, absl::strin
                                              const TokenTable& tokens) {
   text = absl::StripTrailingAsciiWhitespace(text);
   MergeTable table(1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n')));
-  std::vector<bool> made(static_cast<size_t>(tokens.size()));  // by the lines so far; bytes are
-  for (int32_t id = 0; id < tokens.size(); ++id) {
-    made[static_cast<size_t>(id)] = tokens.Bytes(id).size() == 1;
-  }
+  MergeReader reader(tokens);
   for (int64_t line = 1; !text.empty(); ++line) {
     const absl::string_view whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), whole.size() + 1));
     const absl::string_view pair = absl::StripSuffix(whole, "\r");
     if (line == 1 && absl::StartsWith(pair, "#version")) continue;
-    const auto error = [&](const auto&... parts) {
-      return absl::InvalidArgumentError(absl::StrCat(source, ", line ", line, ": ", parts...));
-    };
-
-    const size_t space = pair.find(' ');
-    if (space == pair.npos || pair.find(' ', space + 1) != pair.npos) {
-      return error("'", Shown(pair), "' is not two tokens with one space between them");
+    const absl::StatusOr<MergeLine> read = reader.Read(pair);
+    const bool added = read.ok() && table.Append(read->left, read->right, read->made);
+    if (added && read->bytes.size() == 2) {
+      const auto byte = [&](size_t i) { return static_cast<unsigned char>(read->bytes[i]); };
+      table.of_bytes_[PlaceOfBytes(byte(0), byte(1))] = table.Find(read->left, read->right);
     }
-    const absl::string_view names[] = {pair.substr(0, space), pair.substr(space + 1)};
-    int32_t ids[2];
-    std::string bytes;
-    for (int i = 0; i < 2; ++i) {
-      const std::optional<std::string> part = FromPrintable(names[i]);
-      ids[i] = part.has_value() ? tokens.Find(*part) : -1;
-      if (ids[i] < 0) return error("'", Shown(names[i]), "' is no token of the table");
-      if (!made[static_cast<size_t>(ids[i])]) {
-        return error("no earlier line makes '", Shown(names[i]), "'");
-      }
-      bytes += *part;
-    }
-    const int32_t id = tokens.Find(bytes);
-    if (id < 0) {
-      return error("'", Shown(absl::StrCat(names[0], names[1])), "' is no token of the table");
-    }
-    if (!table.Append(ids[0], ids[1], id)) return error("'", Shown(pair), "' is there twice");
-    made[static_cast<size_t>(id)] = true;
-    if (bytes.size() == 2) {
-      table.of_bytes_[size_t{static_cast<unsigned char>(bytes[0])} << 8 |
-                      static_cast<unsigned char>(bytes[1])] = table.Find(ids[0], ids[1]);
+    if (!added) {
+      const std::string why = read.ok() ? absl::StrCat("'", Shown(pair), "' is there twice")
+                                        : std::string(read.status().message());
+      return absl::InvalidArgumentError(absl::StrCat(source, ", line ", line, ": ", why));
     }
   }
   return table;

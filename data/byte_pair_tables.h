@@ -64,7 +64,7 @@ class MergeTable {
   Merge Find(int32_t left, int32_t right) const { return slots_[Place(left, right)].merge; }
   // Of the tokens of two bytes, with which all merging begins: one small table.
   Merge FindBytes(unsigned char left, unsigned char right) const {
-    return of_bytes_[size_t{left} << 8 | right];
+    return of_bytes_[PlaceOfBytes(left, right)];
   }
   // The pairs of tokens by rank.
   const std::vector<std::pair<int32_t, int32_t>>& pairs() const { return pairs_; }
@@ -78,6 +78,9 @@ class MergeTable {
   // Takes a pair as the last of the list; false when it is there already.
   bool Append(int32_t left, int32_t right, int32_t made);
 
+  static size_t PlaceOfBytes(unsigned char left, unsigned char right) {
+    return size_t{left} << 8 | right;
+  }
   // The slot of a pair, or the free one where it would go.
   size_t Place(int32_t left, int32_t right) const {
     const uint64_t pair = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
