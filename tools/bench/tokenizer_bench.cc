@@ -4,7 +4,7 @@
 //
 // encode/tinyshakespeare and decode/tinyshakespeare read data/samples, encode/text and decode/text
 // the file that TOST_BENCH_TEXT names. encode/letters, carets and spaces are single pieces of that
-// many equal characters, start the cost of the tables when the program begins.
+// many equal characters, create the reading of tables.
 #include <cstdlib>
 #include <string>
 #include <utility>
