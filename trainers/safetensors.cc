@@ -5,22 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "autograd/base/errors.h"
+#include "trainers/element_values.h"
 
 namespace tost::train {
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kElementsPerPiece = 1 << 20;
-
-static_assert(std::endian::native == std::endian::little, "tensor files are read as they lie");
 
 absl::Status ReadAt(int descriptor, const std::string& path, int64_t offset,
                     std::span<std::byte> out) {
@@ -62,28 +60,6 @@ absl::StatusOr<SafetensorsHeader> ReadHeader(int descriptor, const std::string& 
   TOST_RETURN_IF_ERROR(ReadAt(descriptor, path, kLengthBytes,
                               std::as_writable_bytes(std::span(json.data(), json.size()))));
   return ParseHeader(json, static_cast<int64_t>(room - length), path);
-}
-
-float HalfToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t exponent = bits >> 10 & 0x1Fu;
-  const uint32_t fraction = bits & 0x3FFu;
-  if (exponent == 0) {  // zero, or fraction * 2^-24
-    const float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -value : value;
-  }
-  const uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-template <class T, class Convert, class Out>
-void ConvertAll(const std::vector<std::byte>& bytes, std::vector<Out>& out,
-                const Convert& convert) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = convert(value);
-  }
 }
 
 absl::Status WrongType(const std::string& path, const TensorEntry& entry,
@@ -161,46 +137,17 @@ absl::Status SafetensorsFile::ReadBytes(const TensorEntry& entry, int64_t first,
 absl::StatusOr<std::vector<float>> SafetensorsFile::ReadFloats(const TensorEntry& entry) const {
   std::vector<std::byte> bytes(static_cast<size_t>(entry.end - entry.begin));
   TOST_RETURN_IF_ERROR(ReadBytes(entry, 0, bytes));
-  std::vector<float> out(static_cast<size_t>(entry.element_count()));
-  const auto widen = [](auto x) { return static_cast<float>(x); };
-  if (entry.dtype == "F32") {
-    ConvertAll<float>(bytes, out, widen);
-  } else if (entry.dtype == "F64") {
-    ConvertAll<double>(bytes, out, widen);
-  } else if (entry.dtype == "BF16") {
-    ConvertAll<bfloat16>(bytes, out, widen);
-  } else if (entry.dtype == "F16") {
-    ConvertAll<uint16_t>(bytes, out, HalfToFloat);
-  } else {
-    return WrongType(path_, entry, "real numbers");
-  }
-  return out;
+  std::optional<std::vector<float>> values = FloatsOf(entry.dtype, bytes);
+  if (!values.has_value()) return WrongType(path_, entry, "real numbers");
+  return *std::move(values);
 }
 
 absl::StatusOr<std::vector<int64_t>> SafetensorsFile::ReadIntegers(const TensorEntry& entry) const {
   std::vector<std::byte> bytes(static_cast<size_t>(entry.end - entry.begin));
   TOST_RETURN_IF_ERROR(ReadBytes(entry, 0, bytes));
-  std::vector<int64_t> out(static_cast<size_t>(entry.element_count()));
-  const auto widen = [](auto x) { return static_cast<int64_t>(x); };
-  const absl::string_view type = entry.dtype;
-  if (type == "I64") {
-    ConvertAll<int64_t>(bytes, out, widen);
-  } else if (type == "I32") {
-    ConvertAll<int32_t>(bytes, out, widen);
-  } else if (type == "I16") {
-    ConvertAll<int16_t>(bytes, out, widen);
-  } else if (type == "I8") {
-    ConvertAll<int8_t>(bytes, out, widen);
-  } else if (type == "U32") {
-    ConvertAll<uint32_t>(bytes, out, widen);
-  } else if (type == "U16") {
-    ConvertAll<uint16_t>(bytes, out, widen);
-  } else if (type == "U8" || type == "BOOL") {
-    ConvertAll<uint8_t>(bytes, out, widen);
-  } else {
-    return WrongType(path_, entry, "whole numbers");
-  }
-  return out;
+  std::optional<std::vector<int64_t>> values = IntegersOf(entry.dtype, bytes);
+  if (!values.has_value()) return WrongType(path_, entry, "whole numbers");
+  return *std::move(values);
 }
 
 absl::StatusOr<Tensor> SafetensorsFile::ReadTensor(absl::string_view name) const {
