@@ -127,7 +127,10 @@ LanguageBlock::LanguageBlock(ParameterScope scope, const LanguageConfig& config)
       ln_1_(scope / "ln_1", config.width, config.bias, kLayerNormEpsilon),
       mixer_(MakeMixer(scope / "attn", config)),
       ln_2_(scope / "ln_2", config.width, config.bias, kLayerNormEpsilon),
-      mlp_(scope / "mlp", config.width, config.bias, ResidualDeviation(config)) {}
+      mlp_(scope / "mlp", config.width,
+           {.bias = config.bias,
+            .projection_deviation = ResidualDeviation(config),
+            .gelu = config.gelu}) {}
 
 Tensor LanguageBlock::operator()(const Tensor& x, Pass& pass, int block) const {
   const Tensor mixed = std::visit([&](const auto& mixer) { return mixer(ln_1_(x), pass); }, mixer_);

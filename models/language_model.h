@@ -32,6 +32,7 @@ struct LanguageConfig {
   bool bias = false;           // of linear layers and layer norms
   // Initial γ of LayerScale; none for plain GPT-2. The official TSSA-capable file always has it.
   std::optional<float> layer_scale = 1e-5f;
+  GeluForm gelu = GeluForm::kExact;
 
   // Every rule that the constructor relies on, as one line naming the setting.
   absl::Status Validate() const;

@@ -1,6 +1,7 @@
 #include "models/layers.h"
 
 #include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/residual.h"
@@ -42,13 +43,15 @@ Tensor LayerScale::AddTo(const Tensor& x, const Tensor& y) const {
   return ops::ScaledResidual(x, gamma_->value(), y);
 }
 
-Mlp::Mlp(ParameterScope scope, int64_t width, bool bias, float projection_deviation)
-    : up_(scope / "c_fc", width, 4 * width, {.bias = bias}),
-      down_(scope / "c_proj", 4 * width, width, {.bias = bias, .deviation = projection_deviation}) {
-}
+Mlp::Mlp(ParameterScope scope, int64_t width, Options options)
+    : up_(scope / "c_fc", width, 4 * width, {.bias = options.bias}),
+      down_(scope / "c_proj", 4 * width, width,
+            {.bias = options.bias, .deviation = options.projection_deviation}),
+      gelu_(options.gelu) {}
 
 Tensor Mlp::operator()(const Tensor& x, Pass& pass) const {
-  return ops::Dropout(down_(up_.Gelu(x)), pass.DropoutRate(), pass.random.Next());
+  const Tensor hidden = gelu_ == GeluForm::kExact ? up_.Gelu(x) : ops::GeluTanh(up_(x));
+  return ops::Dropout(down_(hidden), pass.DropoutRate(), pass.random.Next());
 }
 
 }  // namespace tost::models

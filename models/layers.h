@@ -51,14 +51,24 @@ class LayerScale {
   Parameter* gamma_;
 };
 
+// The form of GELU: with erf, as ToST and nanoGPT have it, or with tanh, as OpenAI's GPT-2 has it.
+// They differ by up to 5e-4.
+enum class GeluForm { kExact, kTanh };
+
 // Linear(C, 4C), GELU, Linear(4C, C), dropout. Declares `c_fc.*` and `c_proj.*`.
 class Mlp {
  public:
-  Mlp(ParameterScope scope, int64_t width, bool bias, float projection_deviation);
+  struct Options {
+    bool bias = true;
+    float projection_deviation = 0.02f;
+    GeluForm gelu = GeluForm::kExact;
+  };
+  Mlp(ParameterScope scope, int64_t width, Options options);
   Tensor operator()(const Tensor& x, Pass& pass) const;
 
  private:
   LinearLayer up_, down_;
+  GeluForm gelu_;
 };
 
 }  // namespace tost::models

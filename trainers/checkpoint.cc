@@ -9,10 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "autograd/base/errors.h"
 #include "autograd/base/log.h"
+#include "trainers/tensor_names.h"
 
 namespace tost::train {
 namespace {
@@ -99,48 +99,18 @@ bool SameShape(const TensorEntry& entry, const Shape& shape) {
   return std::ranges::equal(entry.shape, shape.extents());
 }
 
-// The prefix, of those that wrappers put before every name, that all weights of a file share.
-std::string WrapperPrefix(const SafetensorsFile& file) {
-  std::string prefix;
-  while (true) {
-    std::string longer;
-    for (const char* wrapper : {"_orig_mod.", "module."}) {
-      const std::string candidate = prefix + wrapper;
-      const bool shared = std::ranges::all_of(file.tensors(), [&](const TensorEntry& entry) {
-        return IsMoment(entry.name) || absl::StartsWith(entry.name, candidate);
-      });
-      if (shared) longer = candidate;
-    }
-    if (longer.empty() || file.tensors().empty()) return prefix;
-    prefix = longer;
+// The wrappers' prefix of a file's weights.
+std::string PrefixOf(const SafetensorsFile& file) {
+  std::vector<std::string> names;
+  for (const TensorEntry& entry : file.tensors()) {
+    if (!IsMoment(entry.name)) names.push_back(entry.name);
   }
+  return WrapperPrefix(names);
 }
 
-// Faults of a file's names and shapes, gathered so that one message shows them all.
-struct Faults {
-  std::vector<std::string> missing;
-  std::vector<std::string> unexpected;
-  std::vector<std::string> shapes;
-
-  absl::Status ToStatus(const std::string& path) const {
-    std::vector<std::string> parts;
-    const auto add = [&](absl::string_view what, const std::vector<std::string>& names) {
-      if (names.empty()) return;
-      parts.push_back(absl::StrCat(names.size(), " ", what, " (", absl::StrJoin(names, ", "), ")"));
-    };
-    add("missing", missing);
-    add("unexpected", unexpected);
-    add("wrongly shaped", shapes);
-    if (parts.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " does not fit this model: ", absl::StrJoin(parts, "; "),
-                     "; were the model's settings the same?"));
-  }
-};
-
-std::string ShapeFault(const TensorEntry& entry, const Parameter& parameter) {
-  return absl::StrCat(parameter.name(), " ", entry.ShapeString(), " in the file, ",
-                      parameter.shape().ToString(), " in the model");
+absl::Status ToStatus(const TensorFaults& faults, const std::string& path) {
+  return faults.ToStatus(absl::StrCat(path, " does not fit this model"),
+                         "were the model's settings the same?");
 }
 
 // Reads an entry into a slice of a flat float32 tensor on its device.
@@ -181,6 +151,11 @@ absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
   return writer.Commit();
 }
 
+bool IsCheckpoint(const std::map<std::string, std::string>& metadata) {
+  const auto format = metadata.find("format");
+  return format != metadata.end() && format->second == kFormat;
+}
+
 Checkpoint::Checkpoint(SafetensorsFile file, std::string prefix)
     : file_(std::move(file)), prefix_(std::move(prefix)) {
   has_moments_ = std::ranges::any_of(file_.tensors(),
@@ -189,7 +164,7 @@ Checkpoint::Checkpoint(SafetensorsFile file, std::string prefix)
 
 absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
   TOST_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
-  std::string prefix = WrapperPrefix(file);
+  std::string prefix = PrefixOf(file);
   return Checkpoint(std::move(file), std::move(prefix));
 }
 
@@ -203,7 +178,7 @@ absl::StatusOr<CheckpointState> Checkpoint::State() const {
     const auto found = metadata.find(key);
     return found == metadata.end() ? std::string() : found->second;
   };
-  if (text("format") != kFormat) {
+  if (!IsCheckpoint(metadata)) {
     return absl::InvalidArgumentError(
         absl::StrCat(file_.path(),
                      " holds weights only and no state of a run; import it, or name a checkpoint "
@@ -242,7 +217,7 @@ absl::Status Checkpoint::CheckTie() const {
 }
 
 absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
-  Faults faults;
+  TensorFaults faults;
   std::set<std::string> expected;
   for (const Parameter& parameter : params.parameters()) {
     expected.insert(prefix_ + parameter.name());
@@ -250,7 +225,7 @@ absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
     if (entry == nullptr) {
       faults.missing.push_back(parameter.name());
     } else if (!SameShape(*entry, parameter.shape())) {
-      faults.shapes.push_back(ShapeFault(*entry, parameter));
+      faults.AddShape(parameter.name(), *entry, parameter.shape());
     }
   }
   const bool ties = params.Find(kEmbedding) != nullptr && params.Find(kHead) == nullptr;
@@ -259,7 +234,7 @@ absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
     const bool known = IsMoment(entry.name) || expected.contains(entry.name);
     if (!known && !(ties && entry.name == head)) faults.unexpected.push_back(entry.name);
   }
-  TOST_RETURN_IF_ERROR(faults.ToStatus(file_.path()));
+  TOST_RETURN_IF_ERROR(ToStatus(faults, file_.path()));
   if (ties && file_.Find(head) != nullptr) TOST_RETURN_IF_ERROR(CheckTie());
   if (!prefix_.empty()) {
     LogInfo(
@@ -278,18 +253,18 @@ absl::Status Checkpoint::LoadMoments(const ParameterSet& params, Moments& moment
     return absl::InvalidArgumentError(
         absl::StrCat(file_.path(), " holds no optimizer moments; a run cannot be resumed from it"));
   }
-  Faults faults;
+  TensorFaults faults;
   for (const Parameter& parameter : params.parameters()) {
     for (const char* kind : {"m.", "v."}) {
       const TensorEntry* entry = Find(kind, parameter.name());
       if (entry == nullptr) {
         faults.missing.push_back(absl::StrCat(kind, parameter.name()));
       } else if (!SameShape(*entry, parameter.shape())) {
-        faults.shapes.push_back(absl::StrCat(kind, ShapeFault(*entry, parameter)));
+        faults.AddShape(absl::StrCat(kind, parameter.name()), *entry, parameter.shape());
       }
     }
   }
-  TOST_RETURN_IF_ERROR(faults.ToStatus(file_.path()));
+  TOST_RETURN_IF_ERROR(ToStatus(faults, file_.path()));
   std::vector<Kind> kinds = KindsOf(params, &moments);
   kinds.erase(kinds.begin());
   return ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {

@@ -41,6 +41,9 @@ struct Moments {
 absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
                             const Moments* moments, const CheckpointState& state);
 
+// Whether a safetensors file's metadata are those of SaveCheckpoint, of any version.
+bool IsCheckpoint(const std::map<std::string, std::string>& metadata);
+
 class Checkpoint {
  public:
   // Any safetensors file can be opened for its weights; `state` needs one of ours.

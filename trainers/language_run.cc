@@ -15,6 +15,8 @@ using nlohmann::json;
 
 constexpr char kTssa[] = "tssa";
 constexpr char kAttention[] = "attention";
+constexpr char kExact[] = "exact";
+constexpr char kTanh[] = "tanh";
 
 absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
   struct stat status;
@@ -44,7 +46,8 @@ std::string ToJson(const models::LanguageConfig& config) {
                  {"context", config.context},
                  {"vocabulary", config.vocabulary},
                  {"bias", config.bias},
-                 {"layer_scale", nullptr}};
+                 {"layer_scale", nullptr},
+                 {"gelu", config.gelu == models::GeluForm::kTanh ? kTanh : kExact}};
   if (config.layer_scale.has_value()) object["layer_scale"] = *config.layer_scale;
   return object.dump();
 }
@@ -75,6 +78,11 @@ absl::StatusOr<models::LanguageConfig> LanguageConfigFromJson(absl::string_view 
       object.contains("bias") && object["bias"].is_boolean() && object["bias"].get<bool>();
   const bool scaled = object.contains("layer_scale") && object["layer_scale"].is_number();
   config.layer_scale = scaled ? std::optional(object["layer_scale"].get<float>()) : std::nullopt;
+  const json gelu = object.value("gelu", json(kExact));  // absent from older checkpoints
+  if (gelu != kExact && gelu != kTanh) {
+    return absl::DataLossError(absl::StrCat(source, ": unknown gelu ", gelu.dump()));
+  }
+  config.gelu = gelu == kTanh ? models::GeluForm::kTanh : models::GeluForm::kExact;
   TOST_RETURN_IF_ERROR(config.Validate());
   return config;
 }

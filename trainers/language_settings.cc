@@ -86,8 +86,10 @@ absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
   if (!options.model.empty()) {
     TOST_ASSIGN_OR_RETURN(asked, models::LanguageVariant(options.model));
     asked.vocabulary = header.config.vocabulary;
-    // A named model leaves biases open; whether the checkpoint has them is no contradiction.
+    // A named model leaves biases and the form of GELU open; what the checkpoint has of them is no
+    // contradiction.
     asked.bias = header.config.bias;
+    asked.gelu = header.config.gelu;
   }
   OverrideSet(options, asked);
   asked.bias = asked.bias || options.bias;

@@ -77,6 +77,8 @@ void AddTrainCommands(CLI::App& app, Commands& commands);
 void AddPrepareCommands(CLI::App& app, Commands& commands);
 void AddEvaluateCommand(CLI::App& app, Commands& commands);
 void AddSampleCommand(CLI::App& app, Commands& commands);
+void AddImportCommand(CLI::App& app, Commands& commands);
+void AddExportCommand(CLI::App& app, Commands& commands);
 void AddInspectCommands(CLI::App& app, Commands& commands);
 void AddBenchCommands(CLI::App& app, Commands& commands);
 void AddInfoCommand(CLI::App& app, Commands& commands);

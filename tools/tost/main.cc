@@ -70,6 +70,8 @@ int Main(int argc, char** argv) {
   AddTrainCommands(app, commands);
   AddEvaluateCommand(app, commands);
   AddSampleCommand(app, commands);
+  AddImportCommand(app, commands);
+  AddExportCommand(app, commands);
   AddInspectCommands(app, commands);
   AddBenchCommands(app, commands);
   AddInfoCommand(app, commands);
