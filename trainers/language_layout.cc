@@ -84,12 +84,19 @@ std::optional<int64_t> ExtentOf(Entries entries, const Named& named, const std::
 // A number of a file as a setting; 0, which no model has, when it is too large for one.
 int Small(int64_t value) { return value <= INT32_MAX ? static_cast<int>(value) : 0; }
 
+// The number counted most often, or 1 when there is none.
+int64_t MostFrequent(const std::map<int64_t, size_t>& counts) {
+  const auto most = std::ranges::max_element(
+      counts, {}, [](const std::pair<const int64_t, size_t>& count) { return count.second; });
+  return most == counts.end() ? 1 : most->first;
+}
+
 // The architecture that most tensors speak for, so that a single tensor that is missing or astray
 // is seen as such. Heads are those of TSSA's temperatures, or 1.
 models::LanguageConfig ConfigOf(Entries entries, const Named& named, bool& transposed) {
   std::set<absl::string_view> blocks;
   size_t temperatures = 0, biases = 0, scales = 0, straight = 0, across = 0;
-  int64_t heads = 1, context = 1;
+  std::map<int64_t, size_t> heads, contexts;
   for (const auto& [name, index] : named.entries) {
     const auto [block, rest] = SplitBlock(name);
     const std::vector<int64_t>& shape = entries[index].shape;
@@ -98,9 +105,9 @@ models::LanguageConfig ConfigOf(Entries entries, const Named& named, bool& trans
     scales += rest == "gamma1" || rest == "gamma2" ? 1 : 0;
     if (rest == "attn.temp" && !shape.empty()) {
       ++temperatures;
-      heads = shape[0];
+      ++heads[shape[0]];
     }
-    if (rest == "attn.denom_bias" && shape.size() == 3) context = shape[1];
+    if (rest == "attn.denom_bias" && shape.size() == 3) ++contexts[shape[1]];
     if (rest == "mlp.c_fc.weight" && shape.size() == 2) ++(shape[0] > shape[1] ? straight : across);
   }
   transposed = across > straight;
@@ -112,9 +119,9 @@ models::LanguageConfig ConfigOf(Entries entries, const Named& named, bool& trans
                   .value_or(ExtentOf(entries, named, "transformer.ln_f.weight", 0).value_or(1)));
   return {.mixer = 2 * temperatures > layers ? models::Mixer::kTssa : models::Mixer::kAttention,
           .layers = Small(static_cast<int64_t>(layers)),
-          .heads = Small(2 * temperatures > layers ? heads : 1),
+          .heads = Small(2 * temperatures > layers ? MostFrequent(heads) : 1),
           .width = Small(width),
-          .context = ExtentOf(entries, named, kPositions, 0).value_or(context),
+          .context = ExtentOf(entries, named, kPositions, 0).value_or(MostFrequent(contexts)),
           .vocabulary = ExtentOf(entries, named, kEmbedding, 0).value_or(1),
           .bias = biases > 3 * layers,  // of 6 per block
           .layer_scale = scales > layers ? std::optional(kLayerScale) : std::nullopt};

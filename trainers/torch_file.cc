@@ -177,6 +177,7 @@ void Gather(const TorchTensor& tensor, const std::byte* storage, size_t element,
       std::memcpy(out, storage + static_cast<size_t>(position + i * step) * element, element);
     }
     for (size_t axis = rank - 1; axis > 0; --axis) {
+      if (tensor.shape[axis - 1] == 1) continue;  // its stride may be any number
       position += tensor.strides[axis - 1];
       if (++index[axis - 1] < tensor.shape[axis - 1]) break;
       position -= tensor.shape[axis - 1] * tensor.strides[axis - 1];

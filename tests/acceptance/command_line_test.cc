@@ -29,6 +29,8 @@ TEST(L4, EveryCommandHasAnExample) {
                                                   {"prepare", "characters"},
                                                   {"evaluate"},
                                                   {"sample"},
+                                                  {"import"},
+                                                  {"export"},
                                                   {"inspect", "parameters"},
                                                   {"inspect", "models"},
                                                   {"bench", "step"},

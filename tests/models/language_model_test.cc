@@ -1,5 +1,6 @@
 #include "models/language_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -88,6 +89,36 @@ TEST(LanguageModel, OfficialNamesAndDecayGroups) {
                                     "transformer.h.0.attn.denom_bias", "transformer.ln_f.weight",
                                     "transformer.h.1.mlp.c_fc.bias"}));
   EXPECT_EQ(decayed.size(), 2u + 2u * 4u);
+}
+
+// c_proj as the first columns of the identity shows GELU(c_fc(x)) of one channel; values of both
+// forms from their formulas in float64.
+TEST(Mlp, BothFormsOfGelu) {
+  for (const GeluForm form : {GeluForm::kExact, GeluForm::kTanh}) {
+    ParameterSet params(Device::Cpu(), 0);
+    const Mlp mlp(params.Root(), 1, {.bias = true, .gelu = form});
+    params.Finalize();
+    for (const auto& [name, values] :
+         std::map<std::string, std::vector<float>>{{"c_fc.weight", {1, 0, 0, 0}},
+                                                   {"c_fc.bias", {0, 0, 0, 0}},
+                                                   {"c_proj.weight", {1, 0, 0, 0}},
+                                                   {"c_proj.bias", {0}}}) {
+      Tensor target = params.Find(name)->value();
+      std::ranges::copy(values, target.mutable_data<float>());
+    }
+    Pass pass;
+    const std::vector<float> inputs{-3, -1, -0.5f, 0, 0.5f, 1, 2, 4};
+    const std::vector<float> y = mlp(Tensor::FromHost(Shape{8, 1}, inputs), pass).ToHost();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const double x = static_cast<double>(inputs[i]);
+      const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+      const double expected = form == GeluForm::kExact ? 0.5 * x * (1 + std::erf(x / std::sqrt(2)))
+                                                       : 0.5 * x * (1 + std::tanh(inner));
+      EXPECT_NEAR(y[i], expected, 1e-6) << x;
+    }
+    // The two differ here: by 1e-4 at 2.
+    EXPECT_NEAR(y[6], form == GeluForm::kExact ? 1.954500 : 1.954598, 2e-6);
+  }
 }
 
 TEST(LanguageModel, InitialValuesOfTheReference) {

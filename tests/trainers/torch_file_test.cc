@@ -211,6 +211,12 @@ TEST_F(TorchFileTest, StridesOfAnyOrderAreGathered) {
   }
 }
 
+TEST_F(TorchFileTest, StrideOfASingleElementMeansNothing) {
+  const absl::StatusOr<TorchFile> file = Open(
+      TorchBytes(OneTensor({2, 1, 2}, {1, INT64_MAX, 2}), {{"0", BytesOf<float>({1, 2, 3, 4})}}));
+  EXPECT_THAT(*file->ReadFloats(TensorsOf(*file)["weight"]), ElementsAre(1, 3, 2, 4));
+}
+
 TEST_F(TorchFileTest, FolderInTheArchiveMayHaveAnyName) {
   const std::string pickle = OneTensor({1}, {1});
   EXPECT_TRUE(ReadAll(ZipOf({{"\xd0\xbc\xd0\xbe\xd0\xb4/data.pkl", pickle},
