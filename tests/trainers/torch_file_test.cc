@@ -249,7 +249,7 @@ TEST_F(TorchFileTest, RandomFlipsNeverCrash) {
   for (const char* name : {"every_type.pt", "nanogpt_checkpoint.pt"}) {
     const std::string whole = ReadBytes(PyTorchFile(name));
     int refused = 0;
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 200; ++round) {
       std::string bytes = whole;
       for (int flips = 1 + round % 3; flips > 0; --flips) {
         bytes[random() % bytes.size()] = static_cast<char>(random());
@@ -259,7 +259,7 @@ TEST_F(TorchFileTest, RandomFlipsNeverCrash) {
       ++refused;
       ExpectOneLine(status, {"x.pt"});
     }
-    EXPECT_GT(refused, 75);
+    EXPECT_GT(refused, 50);
   }
 }
 
@@ -268,7 +268,7 @@ TEST_F(TorchFileTest, RandomFlipsOfThePickleNeverCrash) {
   const std::string pickle = OneTensor({2, 3}, {3, 1});
   const std::string storage(24, '\0');
   std::mt19937 random(2);
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 300; ++round) {
     std::string bytes = pickle;
     for (int flips = 1 + round % 3; flips > 0; --flips) {
       bytes[random() % bytes.size()] = static_cast<char>(random());

@@ -4,6 +4,7 @@
 
 Every element of a tensor named N is (index - 3) / 4 for its row-major index, which all types hold.
 """
+
 import os
 from collections import OrderedDict
 
@@ -85,8 +86,9 @@ def nanogpt_checkpoint():
     checkpoint = {
         "model": model,
         "optimizer": optimizer.state_dict(),
-        "model_args": dict(n_layer=2, n_head=2, n_embd=8, block_size=6, bias=False,
-                           vocab_size=11, dropout=0.0),
+        "model_args": dict(
+            n_layer=2, n_head=2, n_embd=8, block_size=6, bias=False, vocab_size=11, dropout=0.0
+        ),
         "iter_num": 250,
         "best_val_loss": torch.tensor(1.25),
         "config": {"out_dir": "out", "learning_rate": 1e-3, "compile": True},
