@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -50,7 +49,8 @@ absl::StatusOr<Source> SourceOf(const std::string& from) {
   if (!fs::is_directory(from, error)) {
     const fs::path path(from);
     const bool named = path.filename() == kSafetensors || path.filename() == kTorch;
-    return Source{from, named ? absl::StrCat(path.parent_path().string(), named ? "/" : "") : ""};
+    const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+    return Source{from, named ? absl::StrCat(folder, "/") : ""};
   }
   const std::string folder = absl::StrCat(from, "/");
   for (const char* name : {kSafetensors, kTorch}) {

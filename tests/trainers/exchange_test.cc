@@ -145,6 +145,9 @@ TEST_F(ExchangeTest, HuggingFaceModelGivesTheLogitsOfTransformers) {
       ReadLanguageModel({.from = TestFile("huggingface/gpt2_tanh")});
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_EQ(imported->config.gelu, models::GeluForm::kTanh);
+  // The file alone brings the config.json beside it along.
+  EXPECT_TRUE(
+      ReadLanguageModel({.from = TestFile("huggingface/gpt2_tanh/model.safetensors")}).ok());
   // Some hundred float32 roundings of logits up to 10.
   EXPECT_LE(LargestDifference(LogitsOf(*imported->model, ids), logits), 1e-5);
 
