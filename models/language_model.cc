@@ -1,5 +1,6 @@
 #include "models/language_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -93,6 +94,11 @@ Tensor CausalTssaMixer::Step(const Tensor& x, State& state, int64_t position) co
   return out_(ops::CausalTssaStep(state, in_(x), temp_->value(), denom_bias_->value(), position));
 }
 
+Tensor CausalTssaMixer::Continue(const Tensor& x, State& state, const Tensor& positions) const {
+  const Tensor bias = ops::IndexSelect(denom_bias_->value(), 1, positions);
+  return out_(ops::CausalTssaPrefill(state, in_(x), temp_->value(), bias));
+}
+
 CausalAttentionMixer::CausalAttentionMixer(ParameterScope scope, const LanguageConfig& config)
     : heads_(config.heads),
       width_(config.width),
@@ -173,6 +179,12 @@ Tensor LanguageBlock::Step(const Tensor& x, State& state, int64_t position) cons
                            mixer_));
 }
 
+Tensor LanguageBlock::Continue(const Tensor& x, State& state, const Tensor& positions) const {
+  const auto& mixer = std::get<CausalTssaMixer>(mixer_);
+  return AfterMixer(x,
+                    mixer.Continue(ln_1_(x), std::get<CausalTssaMixer::State>(state), positions));
+}
+
 LanguageModel::LanguageModel(ParameterScope scope, const LanguageConfig& config)
     : config_(config),
       wte_(&(scope / "transformer" / "wte")
@@ -214,6 +226,12 @@ Tensor LanguageModel::Loss(const Tensor& tokens, const Tensor& targets, Pass& pa
   return ops::ProjectedCrossEntropy(features, wte_->In(features.dtype()), targets);
 }
 
+TargetScores LanguageModel::Scores(const Tensor& tokens, const Tensor& targets, int64_t candidates,
+                                   Pass& pass) const {
+  const Tensor features = Features(tokens, pass);
+  return ScoreTargets(features, wte_->In(features.dtype()), targets, candidates);
+}
+
 Tensor LanguageModel::Logits(const Tensor& tokens, Pass& pass) const {
   const Tensor features = Features(tokens, pass);
   return ops::Linear(features, wte_->In(features.dtype()));
@@ -222,18 +240,23 @@ Tensor LanguageModel::Logits(const Tensor& tokens, Pass& pass) const {
 LanguageDecoder::LanguageDecoder(const LanguageModel& model, int64_t batch, DType dtype)
     : model_(&model), batch_(batch), dtype_(dtype) {}
 
+void LanguageDecoder::Reset() {
+  states_.clear();
+  for (const LanguageBlock& block : model_->blocks_) {
+    states_.push_back(block.InitialState(batch_, dtype_));
+  }
+  position_ = 0;
+}
+
 Tensor LanguageDecoder::Prefill(const Tensor& tokens) {
   TOST_CHECK(Tape::Current() == nullptr) << "decoding has no gradient";
   TOST_CHECK_EQ(tokens.shape()[0], batch_) << "decoder batch";
   const int64_t count = tokens.shape()[1];
   TOST_CHECK(count >= 1 && count <= model_->config().context)
       << "prefill of " << count << " tokens into a context of " << model_->config().context;
-  states_.clear();
+  Reset();
   Tensor x = model_->Embed(tokens, 0, dtype_);
-  for (const LanguageBlock& block : model_->blocks_) {
-    states_.push_back(block.InitialState(batch_, dtype_));
-    x = block.Prefill(x, states_.back());
-  }
+  for (size_t i = 0; i < states_.size(); ++i) x = model_->blocks_[i].Prefill(x, states_[i]);
   position_ = count;
   return LogitsOf(ops::Slice(x, 1, count - 1, count));
 }
@@ -249,6 +272,27 @@ Tensor LanguageDecoder::Step(const Tensor& tokens) {
   }
   ++position_;
   return LogitsOf(x);
+}
+
+TargetScores LanguageDecoder::Continue(const Tensor& tokens, const Tensor& targets,
+                                       int64_t candidates) {
+  TOST_CHECK(Tape::Current() == nullptr) << "decoding has no gradient";
+  TOST_CHECK(model_->config().mixer == Mixer::kTssa) << "only TSSA has a state without positions";
+  TOST_CHECK_EQ(tokens.shape()[0], batch_) << "decoder batch";
+  if (states_.empty()) Reset();
+  const int64_t count = tokens.shape()[1], last = model_->config().context - 1;
+  std::vector<int32_t> clamped;
+  for (int64_t t = 0; t < count; ++t) {
+    clamped.push_back(static_cast<int32_t>(std::min(position_ + t, last)));
+  }
+  const Tensor positions = Tensor::FromHost({count}, clamped, tokens.device());
+  Tensor x = ops::Embedding(tokens, model_->wte_->In(dtype_),
+                            ops::IndexSelect(model_->wpe_->In(dtype_), 0, positions));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    x = model_->blocks_[i].Continue(x, states_[i], positions);
+  }
+  position_ += count;
+  return ScoreTargets(model_->ln_f_(x), model_->wte_->In(dtype_), targets, candidates);
 }
 
 Tensor LanguageDecoder::LogitsOf(const Tensor& x) const {

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "models/layers.h"
+#include "models/target_scores.h"
 #include "ops/attention.h"
 #include "ops/tssa.h"
 
@@ -50,6 +51,9 @@ class CausalTssaMixer {
   State InitialState(int64_t batch, DType dtype) const;
   Tensor Prefill(const Tensor& x, State& state) const;                 // [B, T, C], state after it
   Tensor Step(const Tensor& x, State& state, int64_t position) const;  // [B, C] → [B, C]
+  // The tokens after those of `state`: [B, T, C] → [B, T, C]. Token t takes row positions[t] of
+  // denom_bias; positions int32 [T].
+  Tensor Continue(const Tensor& x, State& state, const Tensor& positions) const;
 
  private:
   Parameter* temp_;
@@ -84,6 +88,8 @@ class LanguageBlock {
   State InitialState(int64_t batch, DType dtype) const;
   Tensor Prefill(const Tensor& x, State& state) const;
   Tensor Step(const Tensor& x, State& state, int64_t position) const;
+  // CHECKs that the mixer is causal TSSA.
+  Tensor Continue(const Tensor& x, State& state, const Tensor& positions) const;
 
  private:
   // The block's output from its input and its mixer's output, without dropout.
@@ -104,6 +110,9 @@ class LanguageModel {
   // Sum over the targets ≠ −1 of −log softmax(logits)[target], a float32 scalar. tokens and targets
   // are int32 [B, T], T ≤ context. [B·T, V] logits never exist at once.
   Tensor Loss(const Tensor& tokens, const Tensor& targets, Pass& pass) const;
+  // Scores of the targets ≠ −1, ids below `candidates` being those that can be most likely.
+  TargetScores Scores(const Tensor& tokens, const Tensor& targets, int64_t candidates,
+                      Pass& pass) const;
   // [B, T] → [B, T, V].
   Tensor Logits(const Tensor& tokens, Pass& pass) const;
 
@@ -133,10 +142,17 @@ class LanguageDecoder {
   Tensor Prefill(const Tensor& tokens);
   // Reads one token [B] at the next position, which must be below the context, and returns [B, V].
   Tensor Step(const Tensor& tokens);
+  // For ToST only (CHECKed): reads tokens [B, T] after those read so far, however many, and returns
+  // the scores of targets [B, T], the tokens one position later or −1. The sums over all tokens are
+  // carried on; wpe and denom_bias, which know `context` positions, are held at their last row
+  // from there on. Inside the context this is exact: any cut into calls scores as LanguageModel's
+  // Scores of the whole.
+  TargetScores Continue(const Tensor& tokens, const Tensor& targets, int64_t candidates);
   // Tokens read so far.
   int64_t position() const { return position_; }
 
  private:
+  void Reset();                            // to before the first token
   Tensor LogitsOf(const Tensor& x) const;  // [B, C] → [B, V]
 
   const LanguageModel* model_;
