@@ -21,15 +21,24 @@ absl::StatusOr<Evaluation> EvaluateLanguage(const models::LanguageModel& model,
 struct LanguageEvaluationOptions {
   std::string run;                   // run folder or checkpoint
   std::string data;                  // folder or file; "": what the run was trained on
-  std::string split = "val";         // or "train"
+  std::string split;                 // "train", "val" or "test"; "": "val", and as the task has it
   std::string evaluation = "whole";  // or "random_windows", the official estimate
-  int64_t evaluation_batches = 200;
-  int64_t batch = 32;    // sequences at a time
-  uint64_t seed = 1337;  // of random_windows
+  int64_t evaluation_batches = 0;    // of random windows; 0: 200, and 1000 of a task
+  int64_t batch = 32;                // sequences at a time
+  uint64_t seed = 1337;              // of random windows
   std::string compute_dtype = "float32";
+  bool by_position = false;  // also print losses by the number of tokens before the target
+  std::string json;          // file for the figures; "" or "-": none
+  std::string version;       // of the program, for the figures
+
+  std::string task;  // "": a split of token files; else see trainers/evaluation_task.h
+  std::string protocol = "standard";  // or "official"
+  int64_t stride = 0;                 // of sliding windows; 0: half the context
+  std::string long_text = "windows";  // or "streaming"
 };
 
-// `tost evaluate`: prints loss, perplexity and bits per token to standard output.
+// `tost evaluate`: prints loss, perplexity and bits per token, or the figures of a task, to
+// standard output.
 absl::Status EvaluateLanguageRun(const LanguageEvaluationOptions& options);
 
 // "float32" or "bfloat16".

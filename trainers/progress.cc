@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
+#include "trainers/interrupt.h"
 
 namespace tost::train {
 
@@ -43,16 +45,16 @@ ProgressLine::ProgressLine(std::chrono::milliseconds interval)
 
 ProgressLine::~ProgressLine() { Clear(); }
 
-void ProgressLine::Update(const ProgressReport& report, bool last) {
+void ProgressLine::Show(const std::string& line, bool last) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_ && !last) return;
   next_ = now + interval_;
   if (!terminal_) {
-    LogInfo(Format(report));
+    LogInfo(line);
     return;
   }
   // Return to the first column, erase the line, write it anew.
-  std::fprintf(stderr, "\r\x1b[K%s", Format(report).c_str());
+  std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   std::fflush(stderr);
   shown_ = true;
   if (last) {
@@ -66,6 +68,26 @@ void ProgressLine::Clear() {
   std::fputs("\r\x1b[K", stderr);
   std::fflush(stderr);
   shown_ = false;
+}
+
+EvaluationProgress::EvaluationProgress(std::string unit, int64_t total)
+    : unit_(std::move(unit)), total_(total), start_(std::chrono::steady_clock::now()) {}
+
+absl::Status EvaluationProgress::Advance(int64_t count) {
+  if (PendingInterrupt() != 0) {
+    line_.Clear();
+    return absl::CancelledError(absl::StrCat("stopped by a signal after ", FormatCount(done_),
+                                             " of ", FormatCount(total_), " ", unit_,
+                                             "; nothing was written"));
+  }
+  done_ += count;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
+  const double left = seconds.count() * static_cast<double>(total_ - done_) /
+                      static_cast<double>(std::max<int64_t>(done_, 1));
+  line_.Show(absl::StrCat("evaluated ", FormatCount(done_), "/", FormatCount(total_), " ", unit_,
+                          "  ", FormatDuration(left), " left"),
+             done_ == total_);
+  return absl::OkStatus();
 }
 
 }  // namespace tost::train

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/strings/string_view.h"
+#include "absl/status/status.h"
 
 namespace tost::train {
 
@@ -38,7 +38,8 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   // Shows the report if it is time to; `last` always shows it.
-  void Update(const ProgressReport& report, bool last);
+  void Update(const ProgressReport& report, bool last) { Show(Format(report), last); }
+  void Show(const std::string& line, bool last);
   // Clears the renewed line, so that another message can be printed.
   void Clear();
 
@@ -47,6 +48,23 @@ class ProgressLine {
   bool shown_ = false;
   std::chrono::milliseconds interval_;
   std::chrono::steady_clock::time_point next_;
+};
+
+// How far an evaluation has come.
+class EvaluationProgress {
+ public:
+  // `unit` names what is counted: "examples".
+  EvaluationProgress(std::string unit, int64_t total);
+
+  // `count` more are done. Cancelled when a signal asks the program to end.
+  absl::Status Advance(int64_t count);
+
+ private:
+  std::string unit_;
+  int64_t total_;
+  int64_t done_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  ProgressLine line_;
 };
 
 }  // namespace tost::train
