@@ -110,7 +110,7 @@ class LanguageModel {
   // Sum over the targets ≠ −1 of −log softmax(logits)[target], a float32 scalar. tokens and targets
   // are int32 [B, T], T ≤ context. [B·T, V] logits never exist at once.
   Tensor Loss(const Tensor& tokens, const Tensor& targets, Pass& pass) const;
-  // Scores of the targets ≠ −1, ids below `candidates` being those that can be most likely.
+  // Scores of the targets ≠ −1; `candidates` as in ScoreTargets.
   TargetScores Scores(const Tensor& tokens, const Tensor& targets, int64_t candidates,
                       Pass& pass) const;
   // [B, T] → [B, T, V].

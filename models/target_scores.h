@@ -13,14 +13,14 @@ namespace tost::models {
 struct TargetScores {
   std::vector<float> losses;  // −log softmax(logits)[target], over all ids
   // Whether the target is the most likely of the ids below the number of candidates; the smallest
-  // of equally likely ids counts as the most likely.
+  // of equally likely ids counts as the most likely. Empty where nobody asks: 0 candidates.
   std::vector<bool> most_likely;
 };
 
 // The scores of targets int32 [...] under logits = x wᵀ, x [..., C], w [V, C]. Ids from
-// `candidates` (1 … V) on are padding: they take part in the softmax, as they do in training, and
-// are never the most likely. Only rows with a target are projected, a chunk of them at a time, in
-// float32 for bfloat16 operands too. Records no gradient.
+// `candidates` (0 … V) on are padding: they take part in the softmax, as they do in training, and
+// are never the most likely. 0 asks for losses alone, which is faster. Only rows with a target are
+// projected, a chunk of them at a time, in float32 for bfloat16 operands too. Records no gradient.
 TargetScores ScoreTargets(const Tensor& x, const Tensor& w, const Tensor& targets,
                           int64_t candidates);
 

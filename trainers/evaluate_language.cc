@@ -33,7 +33,7 @@ absl::StatusOr<TextLoss> EvaluateByPosition(const models::LanguageModel& model,
     TOST_ASSIGN_OR_RETURN(const data::TokenBatch batch, batches.Batch(k));
     models::Pass pass{.compute_dtype = compute_dtype};
     const std::vector<float> losses =
-        model.Scores(batch.tokens, batch.targets, model.config().vocabulary, pass).losses;
+        model.Scores(batch.tokens, batch.targets, /*candidates=*/0, pass).losses;
     const std::vector<int32_t> targets = batch.targets.ToHost<int32_t>();
     const auto length = static_cast<size_t>(batch.targets.shape()[1]);
     size_t next = 0;

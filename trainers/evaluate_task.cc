@@ -53,7 +53,7 @@ absl::StatusOr<Subject> LoadSubject(const LanguageEvaluationOptions& options) {
                                                       " ids, but the model knows ",
                                                       run.config.vocabulary));
   }
-  subject.scoring = {.candidates = ids, .batch = options.batch, .compute_dtype = dtype};
+  subject.scoring = {.batch = options.batch, .compute_dtype = dtype};
   return subject;
 }
 

@@ -94,7 +94,7 @@ class GreedyBatch {
     std::vector<int32_t> ids;
     for (size_t begin = 0; begin < all.size(); begin += width) {
       ids.push_back(ChooseToken(std::span(all).subspan(begin, width),
-                                {.temperature = 0, .vocabulary = subject_.options.candidates},
+                                {.temperature = 0, .vocabulary = subject_.tokenizer.vocabulary()},
                                 /*u=*/0));
     }
     return ids;
@@ -120,6 +120,8 @@ std::string LowerCased(absl::string_view text) {
 absl::StatusOr<WordPrediction> PredictLastWords(const ZeroShotSubject& subject,
                                                 std::span<const std::string> passages,
                                                 EvaluationProgress& progress) {
+  ScoringOptions options = subject.options;
+  options.candidates = subject.tokenizer.vocabulary();
   WordPrediction result;
   result.accuracy.examples = static_cast<int64_t>(passages.size());
   std::vector<ScoredSequence> sequences;
@@ -130,7 +132,7 @@ absl::StatusOr<WordPrediction> PredictLastWords(const ZeroShotSubject& subject,
     sequences.push_back(std::move(sequence));
   }
   TOST_ASSIGN_OR_RETURN(const std::vector<SequenceScore> scores,
-                        ScoreSequences(subject.model, sequences, subject.options, progress));
+                        ScoreSequences(subject.model, sequences, options, progress));
   for (const SequenceScore& score : scores) {
     result.loss += score.loss;
     result.accuracy.correct += score.most_likely ? 1 : 0;

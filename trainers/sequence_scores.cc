@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<SequenceScore>> ScoreSequences(const models::Language
     for (size_t i : here) {
       for (int64_t k = 0; k < sequences[i].scored; ++k, ++next) {
         results[i].loss += static_cast<double>(scores.losses[next]);
-        results[i].most_likely = results[i].most_likely && scores.most_likely[next];
+        if (options.candidates > 0 && !scores.most_likely[next]) results[i].most_likely = false;
       }
     }
     TOST_RETURN_IF_ERROR(progress.Advance(batch.rows()));

@@ -14,9 +14,9 @@ namespace tost::train {
 
 // How a model is asked.
 struct ScoringOptions {
-  int64_t candidates = 0;  // ids below it can be the most likely: the tokenizer's
-  int64_t batch = 32;      // sequences at a time
+  int64_t batch = 32;  // sequences at a time
   DType compute_dtype = DType::kFloat32;
+  int64_t candidates = 0;  // ids below it can be the most likely; 0: losses alone are asked for
 };
 
 // Tokens of which the last `scored` are predicted, each from all before it:
@@ -28,7 +28,7 @@ struct ScoredSequence {
 
 struct SequenceScore {
   double loss = 0;          // Σ −log p over the scored tokens
-  bool most_likely = true;  // every scored token is the most likely one where it stands
+  bool most_likely = true;  // every scored token is the most likely one where it stands, if asked
 };
 
 // One score per sequence, in their order. Sequences of like length share a batch, padded on the

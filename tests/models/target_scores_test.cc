@@ -70,6 +70,11 @@ TEST(TargetScores, SumToTheLossInBothDTypes) {
       sum += static_cast<double>(loss);
     }
     EXPECT_NEAR(sum, tiny.model.Loss(tokens, tokens, pass).Item(), 1e-5 * sum) << Name(dtype);
+    // Losses alone are the same.
+    const TargetScores with = tiny.model.Scores(tokens, tokens, 37, pass);
+    const TargetScores alone = tiny.model.Scores(tokens, tokens, 0, pass);
+    EXPECT_THAT(alone.losses, testing::Pointwise(testing::FloatNear(1e-5f), with.losses));
+    EXPECT_TRUE(alone.most_likely.empty());
   }
 }
 
@@ -91,7 +96,9 @@ TEST(TargetScores, NoTargetIsNoScore) {
   const TinyModel tiny({});
   const Tensor none = Row(std::vector<int32_t>{-1, -1, -1});
   Pass pass;
-  EXPECT_TRUE(tiny.model.Scores(Row(SomeIds(3, 37)), none, 37, pass).losses.empty());
+  for (int64_t candidates : {0, 37}) {
+    EXPECT_TRUE(tiny.model.Scores(Row(SomeIds(3, 37)), none, candidates, pass).losses.empty());
+  }
 }
 
 // The losses of ids[1] … read by Continue in pieces of the given length.

@@ -61,13 +61,13 @@ class TextLossTest : public testing::Test {
                    int64_t batch = 4) {
     data::TextTokens text = Text(ids);
     EvaluationProgress progress("bytes", static_cast<int64_t>(ids.size()));
-    const ScoringOptions options{.candidates = kVocabulary, .batch = batch};
+    const ScoringOptions options{.batch = batch};
     return *SlidingWindowLoss(tiny.model, text, stride, options, progress);
   }
   absl::StatusOr<TextLoss> Streaming(const TinyModel& tiny, const std::vector<int32_t>& ids) {
     data::TextTokens text = Text(ids);
     EvaluationProgress progress("bytes", static_cast<int64_t>(ids.size()));
-    return StreamingLoss(tiny.model, text, {.candidates = kVocabulary}, progress);
+    return StreamingLoss(tiny.model, text, {}, progress);
   }
   TemporaryFolder folder_;
 };
@@ -132,16 +132,15 @@ TEST_F(TextLossTest, TextsTooShortAreOneLine) {
   ExpectOneLine(Streaming(tiny, {}).status(), {"no token", "two"});
   data::TextTokens text = Text({5});
   EvaluationProgress progress("bytes", 1);
-  ExpectOneLine(
-      SlidingWindowLoss(tiny.model, text, 8, {.candidates = kVocabulary}, progress).status(),
-      {"one token", "two"});
+  ExpectOneLine(SlidingWindowLoss(tiny.model, text, 8, {}, progress).status(),
+                {"one token", "two"});
 }
 
 TEST_F(TextLossTest, RandomWindowsAreWindowsOfTheStream) {
   const TinyModel tiny({.context = kContext, .vocabulary = kVocabulary});
   auto random = [&](const std::vector<int32_t>& ids, uint64_t seed, int64_t batch) {
     EvaluationProgress progress("windows", 30);
-    const ScoringOptions options{.candidates = kVocabulary, .batch = batch};
+    const ScoringOptions options{.batch = batch};
     return *RandomWindowLoss(tiny.model, ids, 30, seed, options, progress);
   };
   // One place only: every draw gives it.

@@ -41,7 +41,7 @@ const TinyModel& Tiny() {
 }
 
 ZeroShotSubject Subject(const TinyModel& tiny, int64_t batch = 4) {
-  return {tiny.model, BytePairs(), {.candidates = kIds, .batch = batch}, "file"};
+  return {tiny.model, BytePairs(), {.batch = batch}, "file"};
 }
 
 // Logits of every token, one row of the model per call.
@@ -224,8 +224,8 @@ size_t ChosenByHand(const models::LanguageModel& model, const ClozeQuestion& que
   const std::string given = space == std::string::npos
                                 ? before
                                 : absl::StrCat(before, " ", question.question.substr(0, space));
-  const std::string rest =
-      space == std::string::npos ? absl::StrCat(" ", question.question) : question.question.substr(space);
+  const std::string rest = space == std::string::npos ? absl::StrCat(" ", question.question)
+                                                      : question.question.substr(space);
   std::vector<std::pair<std::vector<int32_t>, size_t>> all;  // tokens, scored
   size_t longest = 0;
   for (const std::string& candidate : question.candidates) {
