@@ -75,6 +75,37 @@ absl::Status WarnOfWiderIds(const TokenFile& file) {
   return absl::OkStatus();
 }
 
+absl::Status DifferentTokenizers(const TokenFile& a, const TokenFile& b, const std::string& how) {
+  return absl::InvalidArgumentError(absl::StrCat(a.path(), " and ", b.path(),
+                                                 " were made by different tokenizers (", how,
+                                                 "); prepare all shards of a split together"));
+}
+
+// An error when shards of one split do not agree on what they record of their tokenizer.
+absl::Status CheckSameTokenizer(const std::vector<TokenFile>& shards) {
+  const TokenFile* with_vocabulary = nullptr;
+  const TokenFile* with_digest = nullptr;
+  for (const TokenFile& shard : shards) {
+    if (shard.vocabulary() != 0) {
+      if (with_vocabulary == nullptr) with_vocabulary = &shard;
+      if (shard.vocabulary() != with_vocabulary->vocabulary()) {
+        return DifferentTokenizers(*with_vocabulary, shard,
+                                   absl::StrCat("vocabularies of ", with_vocabulary->vocabulary(),
+                                                " and ", shard.vocabulary()));
+      }
+    }
+    if (!shard.tokenizer_digest().empty()) {
+      if (with_digest == nullptr) with_digest = &shard;
+      if (shard.tokenizer_digest() != with_digest->tokenizer_digest()) {
+        return DifferentTokenizers(*with_digest, shard,
+                                   absl::StrCat("digests ", with_digest->tokenizer_digest(),
+                                                " and ", shard.tokenizer_digest()));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Finds the shard of number `number` when shard i has count(i) of them; returns it and the number
@@ -129,8 +160,10 @@ absl::StatusOr<TokenDataset> TokenDataset::Open(const std::string& path, Split s
       TOST_ASSIGN_OR_RETURN(const int64_t largest, file.LargestId());
       dataset.vocabulary_ = std::max({dataset.vocabulary_, file.vocabulary(), largest + 1});
     }
+    if (dataset.tokenizer_digest_.empty()) dataset.tokenizer_digest_ = file.tokenizer_digest();
     dataset.shards_.push_back(std::move(file));
   }
+  TOST_RETURN_IF_ERROR(CheckSameTokenizer(dataset.shards_));
   if (shards.size() > 1) {
     LogInfo(absl::StrCat(path, ": ", shards.size(), " ", Name(split), " shards of ",
                          dataset.tokens(), " tokens; the last one holds ",

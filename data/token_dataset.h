@@ -23,7 +23,8 @@ class TokenDataset {
   // `path` is a token file (used whatever the split), or a folder holding `train.bin`, or shards
   // `train_*.bin` (llm.c's `<corpus>_train_*.bin` too), which are taken in the order of their
   // names; `val` likewise. Checks every shard: header, size, and ids below `vocabulary`; with
-  // vocabulary 0 ids are not checked. Logs the layout found.
+  // vocabulary 0 ids are not checked. Shards that record different tokenizers or vocabularies are
+  // an error. Logs the layout found.
   static absl::StatusOr<TokenDataset> Open(const std::string& path, Split split,
                                            int64_t vocabulary);
 
@@ -32,6 +33,8 @@ class TokenDataset {
   int64_t tokens() const;
   // Upper limit of the ids, exclusive: as given to Open, or else the largest recorded or found + 1.
   int64_t vocabulary() const { return vocabulary_; }
+  // The digest of the tokenizer that made the ids, as recorded in the shards; "": in none of them.
+  const std::string& tokenizer_digest() const { return tokenizer_digest_; }
 
   // Training blocks: `block_size` inputs and, one position later, as many targets. Blocks follow
   // each other without overlap inside a shard and never cross shards: a shard has
@@ -62,6 +65,7 @@ class TokenDataset {
   std::string path_;
   std::vector<TokenFile> shards_;
   int64_t vocabulary_ = 0;
+  std::string tokenizer_digest_;
 };
 
 }  // namespace tost::data

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/errors.h"
 
@@ -31,7 +33,17 @@ struct Header {
   uint64_t count;
   uint64_t vocabulary;
   uint64_t largest_id;
+  std::array<std::byte, 32> tokenizer_digest;
 };
+static_assert(sizeof(Header) == 72);
+
+std::string HexDigest(std::span<const std::byte> digest) {
+  if (std::all_of(digest.begin(), digest.end(), [](std::byte b) { return b == std::byte{0}; })) {
+    return "";
+  }
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+}
 
 struct LlmCFormat {
   uint32_t magic;
@@ -106,6 +118,7 @@ TokenFile& TokenFile::operator=(TokenFile&& other) noexcept {
   width_ = other.width_;
   vocabulary_ = other.vocabulary_;
   largest_id_ = other.largest_id_;
+  std::swap(tokenizer_digest_, other.tokenizer_digest_);
   return *this;
 }
 
@@ -141,7 +154,7 @@ absl::Status TokenFile::ParseHeader(int64_t bytes, int64_t vocabulary) {
 
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0) {
     return ParseOurs(header.version, header.width, header.count, header.vocabulary,
-                     header.largest_id, bytes);
+                     header.largest_id, header.tokenizer_digest, bytes);
   }
   for (const LlmCFormat& format : kLlmCFormats) {
     if (words[0] == format.magic) {
@@ -159,7 +172,8 @@ absl::Status TokenFile::ParseHeader(int64_t bytes, int64_t vocabulary) {
 }
 
 absl::Status TokenFile::ParseOurs(uint32_t version, uint32_t width, uint64_t count,
-                                  uint64_t vocabulary, uint64_t largest_id, int64_t bytes) {
+                                  uint64_t vocabulary, uint64_t largest_id,
+                                  std::span<const std::byte> digest, int64_t bytes) {
   layout_ = TokenLayout::kTost;
   if (bytes >= kHeaderBytes && width != 2 && width != 4) {
     return absl::DataLossError(
@@ -175,6 +189,7 @@ absl::Status TokenFile::ParseOurs(uint32_t version, uint32_t width, uint64_t cou
   }
   vocabulary_ = static_cast<int64_t>(vocabulary);
   largest_id_ = static_cast<int64_t>(largest_id);
+  tokenizer_digest_ = HexDigest(digest);
   return absl::OkStatus();
 }
 
@@ -257,32 +272,44 @@ absl::Status TokenFile::ForEachPiece(
   return absl::OkStatus();
 }
 
-TokenFileWriter::TokenFileWriter(AtomicFile file, int64_t vocabulary, int width)
-    : file_(std::move(file)), vocabulary_(vocabulary), width_(width) {}
+TokenFileWriter::TokenFileWriter(AtomicFile file, TokenFileOptions options)
+    : file_(std::move(file)), options_(std::move(options)) {}
 
-absl::StatusOr<TokenFileWriter> TokenFileWriter::Create(const std::string& path, int64_t vocabulary,
-                                                        int width) {
-  const int needed = TokenWidth(vocabulary);
+absl::StatusOr<TokenFileWriter> TokenFileWriter::Create(const std::string& path,
+                                                        TokenFileOptions options) {
+  const int needed = TokenWidth(options.vocabulary);
+  const int width = options.width;
   TOST_CHECK(width == 0 || width == 2 || width == 4) << width << " bytes per token";
+  TOST_CHECK(options.layout != TokenLayout::kLlmC) << path;
+  TOST_CHECK(options.tokenizer_digest.empty() ||
+             options.tokenizer_digest.size() == 2 * sizeof(Header::tokenizer_digest))
+      << options.tokenizer_digest;
   if (width != 0 && width < needed) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": a vocabulary of ", vocabulary,
+    return absl::InvalidArgumentError(absl::StrCat(path, ": a vocabulary of ", options.vocabulary,
                                                    " does not fit ids of ", 8 * width,
                                                    " bits; write ", 8 * needed, " bits"));
   }
+  if (width == 0) options.width = needed;
   TOST_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  const std::vector<std::byte> header(kHeaderBytes);
-  TOST_RETURN_IF_ERROR(file.Append(header));
-  return TokenFileWriter(std::move(file), vocabulary, width == 0 ? needed : width);
+  if (options.layout == TokenLayout::kTost) {
+    const std::vector<std::byte> header(kHeaderBytes);
+    TOST_RETURN_IF_ERROR(file.Append(header));
+  }
+  return TokenFileWriter(std::move(file), std::move(options));
+}
+
+int64_t TokenFileWriter::bytes() const {
+  return (options_.layout == TokenLayout::kTost ? kHeaderBytes : 0) + size_ * options_.width;
 }
 
 absl::Status TokenFileWriter::Append(std::span<const int32_t> ids) {
-  const auto width = static_cast<size_t>(width_);
+  const auto width = static_cast<size_t>(options_.width);
   std::vector<std::byte> bytes(ids.size() * width);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocabulary_) {
+    if (ids[i] < 0 || ids[i] >= options_.vocabulary) {
       return absl::InvalidArgumentError(
           absl::StrCat(file_.path(), ": position ", size_ + static_cast<int64_t>(i), " holds id ",
-                       ids[i], ", outside the vocabulary of ", vocabulary_));
+                       ids[i], ", outside the vocabulary of ", options_.vocabulary));
     }
     largest_id_ = std::max<int64_t>(largest_id_, ids[i]);
     std::memcpy(bytes.data() + i * width, &ids[i], width);  // little-endian: the low bytes
@@ -292,12 +319,15 @@ absl::Status TokenFileWriter::Append(std::span<const int32_t> ids) {
 }
 
 absl::Status TokenFileWriter::Finish() {
+  if (options_.layout == TokenLayout::kRaw) return file_.Finish();
   Header header{.version = kVersion,
-                .width = static_cast<uint32_t>(width_),
+                .width = static_cast<uint32_t>(options_.width),
                 .count = static_cast<uint64_t>(size_),
-                .vocabulary = static_cast<uint64_t>(vocabulary_),
+                .vocabulary = static_cast<uint64_t>(options_.vocabulary),
                 .largest_id = static_cast<uint64_t>(largest_id_)};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  const std::string digest = absl::HexStringToBytes(options_.tokenizer_digest);
+  std::memcpy(header.tokenizer_digest.data(), digest.data(), digest.size());
   TOST_RETURN_IF_ERROR(file_.WriteAt(0, std::as_bytes(std::span(&header, 1))));
   return file_.Finish();
 }

@@ -25,7 +25,9 @@ void AppendUtf8(char32_t code, std::string& out);
 // is an ordinary character.
 class Utf8Decoder {
  public:
-  explicit Utf8Decoder(absl::string_view source) : source_(source) {}
+  // `offset` is that of the first bytes in the text, when what was before them is known to be good.
+  explicit Utf8Decoder(absl::string_view source, int64_t offset = 0)
+      : source_(source), offset_(offset) {}
 
   // Appends to `out` the characters that `bytes` completes.
   absl::Status Append(absl::string_view bytes, std::u32string& out);
@@ -37,7 +39,7 @@ class Utf8Decoder {
 
   std::string source_;
   std::string pending_;  // may be the beginning of a character
-  int64_t offset_ = 0;   // of pending_ in the text
+  int64_t offset_;       // of pending_ in the text
 };
 
 // The code points of a whole text.

@@ -45,16 +45,16 @@ ProgressLine::ProgressLine(std::chrono::milliseconds interval)
 
 ProgressLine::~ProgressLine() { Clear(); }
 
-void ProgressLine::Show(const std::string& line, bool last) {
+void ProgressLine::Update(absl::FunctionRef<std::string()> text, bool last) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_ && !last) return;
   next_ = now + interval_;
   if (!terminal_) {
-    LogInfo(line);
+    LogInfo(text());
     return;
   }
   // Return to the first column, erase the line, write it anew.
-  std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
+  std::fprintf(stderr, "\r\x1b[K%s", text().c_str());
   std::fflush(stderr);
   shown_ = true;
   if (last) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
 namespace tost::train {
@@ -37,9 +38,12 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Shows the report if it is time to; `last` always shows it.
-  void Update(const ProgressReport& report, bool last) { Show(Format(report), last); }
-  void Show(const std::string& line, bool last);
+  // Shows a report if it is time to; `last` always shows it. The text is asked for when it is
+  // shown.
+  void Update(absl::FunctionRef<std::string()> text, bool last);
+  void Update(const ProgressReport& report, bool last) {
+    Update([&] { return Format(report); }, last);
+  }
   // Clears the renewed line, so that another message can be printed.
   void Clear();
 

@@ -88,7 +88,8 @@ TEST(D4, OddByteCountIsRefusedWithItsSize) {
 
 TEST(D5, WideVocabulariesAreWrittenWith32Bits) {
   TemporaryFolder folder;
-  absl::StatusOr<TokenFileWriter> writer = TokenFileWriter::Create(folder.File("train.bin"), 70001);
+  absl::StatusOr<TokenFileWriter> writer =
+      TokenFileWriter::Create(folder.File("train.bin"), {.vocabulary = 70001});
   ASSERT_TRUE(writer->Append(std::vector<int32_t>{70000, 65535, 65536}).ok());
   ASSERT_TRUE(writer->Finish().ok());
   ASSERT_TRUE(writer->Publish().ok());
@@ -97,8 +98,10 @@ TEST(D5, WideVocabulariesAreWrittenWith32Bits) {
   ASSERT_TRUE(data.shards()[0].Read(0, tokens).ok());
   EXPECT_EQ(data.shards()[0].width(), 4);
   EXPECT_THAT(tokens, ElementsAre(70000, 65535, 65536));
-  ExpectOneLine(TokenFileWriter::Create(folder.File("narrow.bin"), 70001, 2).status(),
-                {"narrow.bin", "70001", "16 bits"});
+  ExpectOneLine(
+      TokenFileWriter::Create(folder.File("narrow.bin"), {.vocabulary = 70001, .width = 2})
+          .status(),
+      {"narrow.bin", "70001", "16 bits"});
 }
 
 TEST(D6, IdOutsideTheVocabularyIsReportedBeforeTraining) {

@@ -23,7 +23,7 @@ std::vector<int32_t> ReadAll(const TokenFile& file) {
 
 absl::Status Write(const std::string& path, int64_t vocabulary, const std::vector<int32_t>& ids,
                    int width = 0) {
-  absl::StatusOr<TokenFileWriter> writer = TokenFileWriter::Create(path, vocabulary, width);
+  absl::StatusOr<TokenFileWriter> writer = TokenFileWriter::Create(path, {.vocabulary = vocabulary, .width = width});
   if (!writer.ok()) return writer.status();
   if (absl::Status status = writer->Append(ids); !status.ok()) return status;
   if (absl::Status status = writer->Finish(); !status.ok()) return status;
