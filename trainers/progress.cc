@@ -84,9 +84,12 @@ absl::Status EvaluationProgress::Advance(int64_t count) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
   const double left = seconds.count() * static_cast<double>(total_ - done_) /
                       static_cast<double>(std::max<int64_t>(done_, 1));
-  line_.Show(absl::StrCat("evaluated ", FormatCount(done_), "/", FormatCount(total_), " ", unit_,
-                          "  ", FormatDuration(left), " left"),
-             done_ == total_);
+  line_.Update(
+      [&] {
+        return absl::StrCat("evaluated ", FormatCount(done_), "/", FormatCount(total_), " ", unit_,
+                            "  ", FormatDuration(left), " left");
+      },
+      done_ == total_);
   return absl::OkStatus();
 }
 
