@@ -151,11 +151,16 @@ absl::StatusOr<std::optional<std::string>> ArchiveReader::NextMember() {
   for (;;) {
     archive_entry* entry = nullptr;
     const int result = archive_read_next_header(archive_, &entry);
-    if (result == ARCHIVE_EOF) return std::nullopt;
+    if (result == ARCHIVE_EOF) {
+      // Nothing that was compressed is a member without bytes.
+      empty_ = IsCompression(container_) && !std::exchange(begun_, true);
+      return empty_ ? std::optional<std::string>("") : std::nullopt;
+    }
     if (result == ARCHIVE_RETRY) continue;
     // ARCHIVE_WARN: the member is there, some attribute of it could not be read.
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) return Failure();
-    if (IsCompression(container_)) return std::string();
+    begun_ = true;
+    if (IsCompression(container_)) return "";
     const bool link = archive_entry_hardlink(entry) != nullptr;
     if (archive_entry_filetype(entry) != AE_IFREG || link) continue;
     const char* name = archive_entry_pathname(entry);
@@ -165,6 +170,7 @@ absl::StatusOr<std::optional<std::string>> ArchiveReader::NextMember() {
 }
 
 absl::StatusOr<absl::string_view> ArchiveReader::Read() {
+  if (empty_) return absl::string_view();
   la_ssize_t got = 0;
   do {
     got = archive_read_data(archive_, buffer_.data(), buffer_.size());

@@ -54,6 +54,8 @@ class ArchiveReader {
   Container container_;
   std::string name_;
   archive* archive_;
+  bool begun_ = false;          // a member was given
+  bool empty_ = false;          // the member has no bytes at all
   absl::Status stream_status_;  // why the stream failed, when it did
   std::vector<char> buffer_;
 };

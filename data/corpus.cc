@@ -99,7 +99,7 @@ absl::StatusOr<bool> Corpus::OpenNext() {
   TOST_ASSIGN_OR_RETURN(const std::optional<InputFile> file, walk_.Next());
   if (!file.has_value()) return false;
   TOST_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::OfFile(file->path, consumed_bytes_.get()));
-  TOST_RETURN_IF_ERROR(Enter(file->path, file->named, std::move(stream)));
+  TOST_RETURN_IF_ERROR(Enter(file->path, file->path, file->named, std::move(stream)));
   return true;
 }
 
@@ -108,17 +108,19 @@ absl::Status Corpus::EnterMember(const std::string& member) {
   ArchiveReader* const reader = outer.reader.get();
   ByteStream stream([reader] { return reader->Read(); });
   if (IsCompression(reader->container())) {
-    return Enter(WithoutCompressionSuffix(reader->name()), outer.named, std::move(stream));
+    return Enter(reader->name(), WithoutCompressionSuffix(outer.file_name), outer.named,
+                 std::move(stream));
   }
   std::string name = absl::StrCat(reader->name(), " > ", member);
   if (IsHidden(member) || !TextKindOf(member).has_value()) {
     skipped_members_.Add(name);
     return absl::OkStatus();
   }
-  return Enter(std::move(name), /*named=*/false, std::move(stream));
+  return Enter(std::move(name), member, /*named=*/false, std::move(stream));
 }
 
-absl::Status Corpus::Enter(std::string name, bool named, ByteStream stream) {
+// Begins with what the stream holds. `name` is for messages.
+absl::Status Corpus::Enter(std::string name, std::string file_name, bool named, ByteStream stream) {
   TOST_ASSIGN_OR_RETURN(const absl::string_view head, stream.Peek(kContainerHead));
   if (const std::optional<Container> container = ContainerOf(head)) {
     if (layers_.size() == kDeepest) {
@@ -127,10 +129,10 @@ absl::Status Corpus::Enter(std::string name, bool named, ByteStream stream) {
                        " compressed files and archives lie in each other; unpack the outer ones"));
     }
     TOST_ASSIGN_OR_RETURN(auto reader, ArchiveReader::Open(std::move(stream), *container, name));
-    layers_.push_back({std::move(reader), named});
+    layers_.push_back({std::move(reader), std::move(file_name), named});
     return absl::OkStatus();
   }
-  const std::optional<TextKind> kind = TextKindOf(name);
+  const std::optional<TextKind> kind = TextKindOf(file_name);
   if (kind == TextKind::kPacked) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, " is not what its name says: its content is no gzip, bzip2, xz, zstd, tar or zip ",

@@ -89,12 +89,13 @@ class Corpus {
   // A container that is being read.
   struct Layer {
     std::unique_ptr<ArchiveReader> reader;
-    bool named;  // by the user, and not a member of an archive
+    std::string file_name;  // by which its kind is told, without that of archives around it
+    bool named;             // by the user, and not a member of an archive
   };
 
   Corpus(std::vector<std::string> paths, Options options);
   absl::StatusOr<bool> OpenNext();
-  absl::Status Enter(std::string name, bool named, ByteStream stream);
+  absl::Status Enter(std::string name, std::string file_name, bool named, ByteStream stream);
   absl::Status EnterMember(const std::string& member);
   absl::StatusOr<bool> NextLine();
   absl::StatusOr<bool> NextOfDocument(TextPiece& piece);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 // The path without a link or a slash at its end, so that a sibling of it can be named.
 absl::StatusOr<std::string> Resolved(const std::string& path) {
   std::error_code error;
-  fs::path resolved = fs::weakly_canonical(path, error);
+  fs::path resolved = fs::weakly_canonical(fs::absolute(path, error), error);
   if (error) return FileError("cannot use folder", path, error.value());
   if (!resolved.has_filename()) resolved = resolved.parent_path();
   if (!resolved.has_filename()) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "data/prepare_characters.h"
 #include "data/token_dataset.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,21 +35,6 @@ TokenDataset OpenAll(const std::string& path, int64_t vocabulary = 65536) {
   absl::StatusOr<TokenDataset> data = TokenDataset::Open(path, Split::kTrain, vocabulary);
   EXPECT_TRUE(data.ok()) << data.status();
   return *std::move(data);
-}
-
-TEST(D1, EmptyTextOrSplitLeavesNoFile) {
-  TemporaryFolder folder;
-  WriteBytes(folder.File("empty.txt"), "");
-  WriteBytes(folder.File("three.txt"), "abc");
-  ExpectOneLine(
-      PrepareCharacters({.text = folder.File("empty.txt"), .folder = folder.File("out")}).status(),
-      {"empty.txt", "empty"});
-  ExpectOneLine(PrepareCharacters({.text = folder.File("three.txt"),
-                                   .folder = folder.File("out"),
-                                   .validation_fraction = 1e-18})  // 1 - 1e-18 rounds to 1
-                    .status(),
-                {"three.txt", "0 for validation"});
-  EXPECT_THAT(folder.Names(), ElementsAre("empty.txt", "three.txt"));
 }
 
 TEST(D2, HeaderedAndRawFilesGiveTheSameTokensAndSayWhich) {
