@@ -36,9 +36,9 @@ absl::Status ForEachBatch(Corpus& corpus,
   const int64_t bytes = std::max(kFewestThreads, ThreadCount()) * kBytesPerThread;
   absl::StatusOr<CorpusBatch> batch = ReadBatch(corpus, bytes);
   while (batch.ok() && !batch->pieces.empty()) {
-    // Waited for on every way out.
-    std::future<absl::StatusOr<CorpusBatch>> next =
-        std::async(std::launch::async, [&] { return ReadBatch(corpus, bytes); });
+    // Waited for on every way out; read only then where the system gives no further thread.
+    std::future<absl::StatusOr<CorpusBatch>> next = std::async(
+        std::launch::async | std::launch::deferred, [&] { return ReadBatch(corpus, bytes); });
     TOST_RETURN_IF_ERROR(work(*batch));
     batch = next.get();
   }

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<OutputFolder>> OutputFolder::Create(const std::st
 
   std::error_code error;
   fs::create_directories(output->partial_, error);
-  if (error) return FileError("cannot make folder", output->partial_, error.value());
+  if (error) return FileError("cannot make folder", path, error.value());
   TOST_RETURN_IF_ERROR(output->Lock());
   TOST_ASSIGN_OR_RETURN(const std::vector<std::string> left, NamesIn(output->partial_));
   TOST_RETURN_IF_ERROR(CheckOurs(output->partial_, left, is_ours));

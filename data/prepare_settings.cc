@@ -78,9 +78,10 @@ absl::Status CheckRoom(const PrepareEstimate& estimate, const std::string& folde
   if (statvfs(folder.c_str(), &system) != 0) return FileError("cannot use", folder, errno);
   const auto free = static_cast<double>(system.f_bavail) * static_cast<double>(system.f_frsize);
   if (free >= static_cast<double>(estimate.output_bytes)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      folder, " will need about ", estimate.output_bytes, " bytes and ", static_cast<int64_t>(free),
-      " are free on its file system; make room or choose another folder"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the token files need about ", estimate.output_bytes, " bytes, and ",
+                   static_cast<int64_t>(free), " are free on the file system of ", folder,
+                   "; make room or choose another folder"));
 }
 
 }  // namespace tost::data

@@ -27,6 +27,7 @@ TEST(L1, UnknownOptionsAndKeysNameTheNearest) {
 TEST(L4, EveryCommandHasAnExample) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"train", "language"},
                                                   {"prepare", "characters"},
+                                                  {"prepare", "text"},
                                                   {"evaluate"},
                                                   {"sample"},
                                                   {"import"},

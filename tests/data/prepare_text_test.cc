@@ -9,6 +9,7 @@
 #include "autograd/base/parallel.h"
 #include "data/token_dataset.h"
 #include "data/tokenizer.h"
+#include "data/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -316,16 +317,31 @@ TEST_F(PrepareTextTest, RawLayoutIsIdsOnly) {
   EXPECT_EQ(Decoded(Split::kValidation), " Hello");
 }
 
-TEST_F(PrepareTextTest, AnotherByteAsSeparatorIsNotInvented) {
-  Write("tables/encoder.json", R"({"a":0,"b":1,"ab":2})");
+// The 256 bytes and "ab" as the tables of a tokenizer, bytes in the printable form of GPT-2's.
+TEST_F(PrepareTextTest, TablesWithoutASeparator) {
+  nlohmann::json tokens;
+  char32_t next = 0x100;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool printable =
+        (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    std::string name;
+    AppendUtf8(printable ? static_cast<char32_t>(byte) : next++, name);
+    tokens[name] = byte;
+  }
+  tokens["ab"] = 256;
+  Write("tables/encoder.json", tokens.dump());
   Write("tables/vocab.bpe", "a b\n");
   Write("a.jsonl", "{\"text\":\"abab\"}\n{\"text\":\"ba\"}\n");
-  const PrepareTextOptions options{.inputs = {in_.File("a.jsonl")},
-                                   .output = out_,
-                                   .tokenizer = in_.File("tables"),
-                                   .validation_fraction = 0.5};
-  ExpectOneLine(PrepareText(options).status(), {"tables"});
+  PrepareTextOptions options{.inputs = {in_.File("a.jsonl")},
+                             .output = out_,
+                             .tokenizer = in_.File("tables"),
+                             .validation_fraction = 0.5};
+  ExpectOneLine(PrepareText(options).status(), {"tables", "<|endoftext|>", "--split tail"});
   EXPECT_TRUE(NothingWritten());
+  options.split = "tail";
+  ASSERT_TRUE(PrepareText(options).ok());
+  EXPECT_EQ(Ids(out_, Split::kTrain), (std::vector<int32_t>{256, 97}));  // "aba"
+  EXPECT_EQ(DecodedWhole(), "ababba");
 }
 
 TEST_F(PrepareTextTest, OptionsOutsideTheirRange) {

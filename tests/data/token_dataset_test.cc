@@ -112,6 +112,29 @@ TEST(TokenDataset, HeaderThatLiesAboutItsLargestIdIsCaughtWhenRead) {
                 {"train.bin", "position 2", "id 70", "vocabulary of 65"});
 }
 
+TEST(TokenDataset, ShardsOfDifferentTokenizersAreRefused) {
+  TemporaryFolder folder;
+  const auto write = [&](const char* name, int64_t vocabulary, const std::string& digest) {
+    absl::StatusOr<TokenFileWriter> writer = TokenFileWriter::Create(
+        folder.File(name), {.vocabulary = vocabulary, .tokenizer_digest = digest});
+    ASSERT_TRUE(writer->Append(std::vector<int32_t>{1, 2, 3}).ok() && writer->Finish().ok() &&
+                writer->Publish().ok());
+  };
+  const std::string one(64, '1'), two(64, '2');
+  write("train_0.bin", 65, "");
+  write("train_1.bin", 65, one);
+  write("train_2.bin", 65, one);
+  const absl::StatusOr<TokenDataset> good = TokenDataset::Open(folder.path(), Split::kTrain, 65);
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(good->tokenizer_digest(), one);
+  write("train_2.bin", 65, two);
+  ExpectOneLine(TokenDataset::Open(folder.path(), Split::kTrain, 65).status(),
+                {"train_1.bin", "train_2.bin", "different tokenizers", one, two});
+  write("train_2.bin", 64, one);
+  ExpectOneLine(TokenDataset::Open(folder.path(), Split::kTrain, 65).status(),
+                {"train_0.bin", "train_2.bin", "65 and 64"});
+}
+
 TEST(TokenDataset, WarnsOf32BitIdsReadAs16BitOnes) {
   TemporaryFolder folder;
   WriteBytes(folder.File("wide.bin"),

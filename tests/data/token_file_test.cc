@@ -23,7 +23,8 @@ std::vector<int32_t> ReadAll(const TokenFile& file) {
 
 absl::Status Write(const std::string& path, int64_t vocabulary, const std::vector<int32_t>& ids,
                    int width = 0) {
-  absl::StatusOr<TokenFileWriter> writer = TokenFileWriter::Create(path, {.vocabulary = vocabulary, .width = width});
+  absl::StatusOr<TokenFileWriter> writer =
+      TokenFileWriter::Create(path, {.vocabulary = vocabulary, .width = width});
   if (!writer.ok()) return writer.status();
   if (absl::Status status = writer->Append(ids); !status.ok()) return status;
   if (absl::Status status = writer->Finish(); !status.ok()) return status;
@@ -53,6 +54,27 @@ TEST_F(TokenFileTest, RoundTripAndLayout) {
   ASSERT_EQ(bytes.size(), 1024u + 8u);
   EXPECT_EQ(bytes.substr(0, 8), std::string("TOSTTOK\0", 8));
   EXPECT_EQ(bytes.substr(1024), BytesOf<uint16_t>({1, 2, 64, 0}));
+}
+
+TEST_F(TokenFileTest, RecordsTheTokenizerUnlessThereIsNone) {
+  ASSERT_TRUE(Write(path_, 65, {1, 2}).ok());
+  EXPECT_EQ(TokenFile::Open(path_, 0)->tokenizer_digest(), "");
+  const std::string digest = std::string(62, '0') + "aF";
+  absl::StatusOr<TokenFileWriter> writer =
+      TokenFileWriter::Create(path_, {.vocabulary = 65, .tokenizer_digest = digest});
+  ASSERT_TRUE(writer->Append(std::vector<int32_t>{1, 2}).ok() && writer->Finish().ok() &&
+              writer->Publish().ok());
+  EXPECT_EQ(TokenFile::Open(path_, 0)->tokenizer_digest(), std::string(62, '0') + "af");
+  EXPECT_EQ(ReadBytes(path_).substr(40, 32), std::string(31, '\0') + "\xAF");
+}
+
+TEST_F(TokenFileTest, RawLayoutIsIdsOnly) {
+  absl::StatusOr<TokenFileWriter> writer =
+      TokenFileWriter::Create(path_, {.vocabulary = 70000, .layout = TokenLayout::kRaw});
+  ASSERT_TRUE(writer->Append(std::vector<int32_t>{1, 69999}).ok() && writer->Finish().ok() &&
+              writer->Publish().ok());
+  EXPECT_EQ(writer->bytes(), 8);
+  EXPECT_EQ(ReadBytes(path_), BytesOf<uint32_t>({1, 69999}));
 }
 
 TEST_F(TokenFileTest, BothLlmCLayouts) {
