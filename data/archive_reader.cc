@@ -84,6 +84,7 @@ std::optional<Container> ContainerOf(absl::string_view head) {
   constexpr Magic kMagics[] = {{"\x1F\x8B\x08", Container::kGzip},
                                {absl::string_view("\xFD\x37zXZ\0", 6), Container::kXz},
                                {"\x28\xB5\x2F\xFD", Container::kZstd},
+                               {"\x50\x2A\x4D\x18", Container::kZstd},  // pzstd's first frame
                                {"PK\3\4", Container::kZip},
                                {"PK\5\6", Container::kZip}};
   for (const Magic& magic : kMagics) {
