@@ -137,7 +137,7 @@ absl::Status EvaluateLanguageRun(const LanguageEvaluationOptions& options) {
   TOST_ASSIGN_OR_RETURN(LanguageRun run, LoadLanguageRun(options.run, compute_dtype));
   const std::string data_path = options.data.empty() ? run.state.extra[kDataKey] : options.data;
   TOST_ASSIGN_OR_RETURN(const data::TokenDataset tokens,
-                        data::TokenDataset::Open(data_path, split, run.config.vocabulary));
+                        OpenTokens(data_path, split, run.config, run.tokenizer));
   TOST_ASSIGN_OR_RETURN(const data::Evaluation batches,
                         data::Evaluation::Create(tokens, {.block_size = run.config.context,
                                                           .batch = options.batch,

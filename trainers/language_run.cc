@@ -115,4 +115,19 @@ absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compu
   return run;
 }
 
+absl::StatusOr<data::TokenDataset> OpenTokens(const std::string& data, data::Split split,
+                                              const models::LanguageConfig& config,
+                                              const std::optional<data::Tokenizer>& tokenizer) {
+  TOST_ASSIGN_OR_RETURN(data::TokenDataset tokens,
+                        data::TokenDataset::Open(data, split, config.vocabulary));
+  const std::string& digest = tokens.tokenizer_digest();
+  if (tokenizer.has_value() && !digest.empty() && digest != tokenizer->digest()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        data, ": its ", Name(split), " tokens were made by another tokenizer (digest ",
+        digest.substr(0, 12), "…) than the model's (", tokenizer->name(), ", ",
+        tokenizer->digest().substr(0, 12), "…); prepare the text again with the model's"));
+  }
+  return tokens;
+}
+
 }  // namespace tost::train

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "data/token_dataset.h"
 #include "data/tokenizer.h"
 #include "models/language_model.h"
 #include "trainers/checkpoint.h"
@@ -34,6 +35,12 @@ struct LanguageRun {
 
 // `path` is a run folder (its newest checkpoint is taken) or a checkpoint file.
 absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compute_dtype);
+
+// The token files of a split. Errors: those of TokenDataset::Open for ids that the model does not
+// know, and files made by another tokenizer than `tokenizer`, where both are known.
+absl::StatusOr<data::TokenDataset> OpenTokens(const std::string& data, data::Split split,
+                                              const models::LanguageConfig& config,
+                                              const std::optional<data::Tokenizer>& tokenizer);
 
 // The architecture alone, and what else the checkpoint says of itself; reads no weights.
 struct LanguageRunHeader {

@@ -59,11 +59,10 @@ class LanguageTraining {
   absl::Status OpenData() {
     TOST_ASSIGN_OR_RETURN(tokenizer_, TokenizerOf(options_));
     TOST_RETURN_IF_ERROR(ChooseModel());
-    TOST_ASSIGN_OR_RETURN(
-        train_, data::TokenDataset::Open(options_.data, data::Split::kTrain, config_.vocabulary));
-    TOST_ASSIGN_OR_RETURN(
-        validation_,
-        data::TokenDataset::Open(options_.data, data::Split::kValidation, config_.vocabulary));
+    TOST_ASSIGN_OR_RETURN(train_,
+                          OpenTokens(options_.data, data::Split::kTrain, config_, tokenizer_));
+    TOST_ASSIGN_OR_RETURN(validation_,
+                          OpenTokens(options_.data, data::Split::kValidation, config_, tokenizer_));
     TOST_ASSIGN_OR_RETURN(micro_steps_, MicroStepsOf(options_));
     TOST_ASSIGN_OR_RETURN(const data::Sampling sampling, data::SamplingNamed(options_.sampling));
     TOST_ASSIGN_OR_RETURN(

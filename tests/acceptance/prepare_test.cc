@@ -189,12 +189,12 @@ TEST(D11, KilledAndRunAgainGivesTheSameBytes) {
 
 TEST(D11, ASignalLeavesTheOldOutput) {
   const std::string folder = FreshFolder("signal");
-  WriteFile(folder + "/text.txt", Repeated(Shakespeare(), 40));
+  WriteFile(folder + "/text.txt", Repeated(Shakespeare(), 80));
   WriteFile(folder + "/old.txt", "the old text");
   ASSERT_EQ(RunTost(Prepare(folder + "/old.txt", folder + "/out", "--split tail")).exit_code, 0);
   const std::string old = Content(folder + "/out");
   const Outcome outcome = RunTostAndSignal(
-      Prepare(folder + "/text.txt", folder + "/out", "--split tail --overwrite"), SIGTERM, 200);
+      Prepare(folder + "/text.txt", folder + "/out", "--split tail --overwrite"), SIGTERM, 500);
   EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.error;
   EXPECT_EQ(outcome.ErrorLines().size(), 1u) << outcome.error;
   EXPECT_TRUE(Content(folder + "/out") == old);

@@ -184,6 +184,22 @@ TEST(C5, InitStartsFromTheWeightsOfAnotherRun) {
                      {"--layers 3 against 2", checkpoint});
 }
 
+// A digest in the token files says whose ids they are.
+TEST(E1, TokensOfAnotherTokenizerAreRefused) {
+  const std::string run = FreshFolder("run"), other = FreshFolder("other");
+  ExpectDone(RunTost(TinyTraining(run)));
+  ExpectDone(RunTost(Words("prepare text --input " TOST_SOURCE_DIR
+                           "/data/samples/tinyshakespeare.txt --split tail --output " +
+                           other + "/gpt2")));
+  // A vocabulary.json of characters beside tokens of byte pairs.
+  WriteFile(other + "/gpt2/vocabulary.json", ReadFile(ShakespeareData() + "/vocabulary.json"));
+  ExpectOneLineError(RunTost(TinyTraining(FreshFolder("second"),
+                                          {"--data", other + "/gpt2", "--vocabulary", "50304"})),
+                     {other + "/gpt2", "another", "prepare the text again"});
+  ExpectOneLineError(RunTost({"evaluate", "--run", run, "--data", other + "/gpt2"}),
+                     {other + "/gpt2"});
+}
+
 TEST(D8, MetricsNameEpochAndShard) {
   const std::string run = FreshFolder("run");
   ExpectDone(RunTost(TinyTraining(run)));
