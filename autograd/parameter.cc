@@ -32,7 +32,10 @@ std::pair<float, float> NormalPair(uint32_t a, uint32_t b) {
           static_cast<float>(radius * std::sin(angle))};
 }
 
-void Fill(const Init& init, const RandomKey& key, std::span<float> out) {
+// The values of a tensor of this name.
+void Fill(const Init& init, uint64_t seed, absl::string_view name, std::span<float> out) {
+  const uint64_t hash = HashOfName(name);
+  const RandomKey key{seed, static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(hash), 0};
   const int64_t blocks = (static_cast<int64_t>(out.size()) + 3) / 4;
   ParallelFor(blocks, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
@@ -64,6 +67,11 @@ const Tensor& Parameter::In(DType dtype) const {
   return dtype == DType::kBFloat16 && compute_.defined() ? compute_ : value();
 }
 
+const Tensor& State::value() const {
+  TOST_CHECK(value_.defined()) << name_ << " has no value before ParameterSet::Finalize";
+  return value_;
+}
+
 ParameterScope ParameterScope::operator/(absl::string_view name) const {
   return ParameterScope(set_,
                         prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, ".", name));
@@ -73,15 +81,33 @@ Parameter& ParameterScope::Add(absl::string_view name, Shape shape, Init init, D
   return set_->Add((*this / name).prefix_, shape, init, decay);
 }
 
-Parameter& ParameterSet::Add(std::string name, Shape shape, Init init, Decay decay) {
+State& ParameterScope::AddState(absl::string_view name, Shape shape, Init init) const {
+  return set_->AddState((*this / name).prefix_, shape, init);
+}
+
+void ParameterSet::ClaimName(const std::string& name) {
   TOST_CHECK(!finalized_) << "declaring " << name << " after Finalize";
+  TOST_CHECK(by_name_.emplace(name, nullptr).second)
+      << "parameter " << name << " is declared twice";
+}
+
+State& ParameterSet::AddState(std::string name, Shape shape, Init init) {
+  ClaimName(name);
+  State& state = states_.emplace_back();
+  state.name_ = std::move(name);
+  state.shape_ = shape;
+  state.init_ = init;
+  return state;
+}
+
+Parameter& ParameterSet::Add(std::string name, Shape shape, Init init, Decay decay) {
+  ClaimName(name);
   Parameter& parameter = parameters_.emplace_back();
   parameter.name_ = std::move(name);
   parameter.shape_ = shape;
   parameter.init_ = init;
   parameter.decay_ = decay;
-  TOST_CHECK(by_name_.emplace(parameter.name_, &parameter).second)
-      << "parameter " << parameter.name_ << " is declared twice";
+  by_name_[parameter.name_] = &parameter;
   return parameter;
 }
 
@@ -106,9 +132,7 @@ void ParameterSet::Finalize(DType compute_dtype) {
     std::vector<float> host(static_cast<size_t>(size), 0.0f);
     for (size_t i = 0; i < bucket.parameters.size(); ++i) {
       const Parameter& parameter = *bucket.parameters[i];
-      const uint64_t hash = HashOfName(parameter.name_);
-      Fill(parameter.init_,
-           {seed_, static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(hash), 0},
+      Fill(parameter.init_, seed_, parameter.name_,
            std::span(host).subspan(static_cast<size_t>(bucket.offsets[i]),
                                    static_cast<size_t>(parameter.shape_.numel())));
     }
@@ -123,6 +147,11 @@ void ParameterSet::Finalize(DType compute_dtype) {
                                  .WithGrad(parameter.value_.grad());
       }
     }
+  }
+  for (State& state : states_) {
+    std::vector<float> host(static_cast<size_t>(state.shape_.numel()));
+    Fill(state.init_, seed_, state.name_, host);
+    state.value_ = Tensor::FromHost(state.shape_, host, device_);
   }
   RefreshComputeCopies();
 }

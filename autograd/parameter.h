@@ -63,6 +63,23 @@ class Parameter {
   Tensor compute_;
 };
 
+// A tensor that belongs to a model and is not trained, such as the running statistics of batch
+// norm: it lies in checkpoints among the parameters, and has no gradient and no moments.
+class State {
+ public:
+  const std::string& name() const { return name_; }
+  const Shape& shape() const { return shape_; }
+  // float32; whoever holds the handle may write. Valid after ParameterSet::Finalize.
+  const Tensor& value() const;
+
+ private:
+  friend class ParameterSet;
+  std::string name_;
+  Shape shape_;
+  Init init_{};
+  Tensor value_;
+};
+
 class ParameterSet;
 
 // A name prefix under which a module declares its parameters.
@@ -71,6 +88,7 @@ class ParameterScope {
   ParameterScope operator/(absl::string_view name) const;  // "h" / "3" gives "h.3"
   // Declares `<prefix>.<name>`. The reference is stable for the life of the set.
   Parameter& Add(absl::string_view name, Shape shape, Init init, Decay decay) const;
+  State& AddState(absl::string_view name, Shape shape, Init init) const;
 
  private:
   friend class ParameterSet;
@@ -111,6 +129,7 @@ class ParameterSet {
 
   // In order of declaration.
   const std::deque<Parameter>& parameters() const { return parameters_; }
+  const std::deque<State>& states() const { return states_; }
   Parameter* Find(absl::string_view name);
   std::vector<Bucket>& buckets() { return buckets_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
@@ -120,13 +139,16 @@ class ParameterSet {
  private:
   friend class ParameterScope;
   Parameter& Add(std::string name, Shape shape, Init init, Decay decay);
+  State& AddState(std::string name, Shape shape, Init init);
+  void ClaimName(const std::string& name);
   void BindGradients();
 
   Device device_;
   uint64_t seed_;
   bool finalized_ = false;
   std::deque<Parameter> parameters_;
-  absl::flat_hash_map<std::string, Parameter*> by_name_;
+  std::deque<State> states_;
+  absl::flat_hash_map<std::string, Parameter*> by_name_;  // null for a state
   std::vector<Bucket> buckets_;
 };
 

@@ -82,9 +82,17 @@ std::vector<Kind> KindsOf(const ParameterSet& params, const Moments* moments) {
   return kinds;
 }
 
-absl::Status ForEachTensor(
-    const ParameterSet& params, const std::vector<Kind>& kinds,
-    absl::FunctionRef<absl::Status(const std::string& name, const Tensor& values)> visit) {
+using VisitTensor = absl::FunctionRef<absl::Status(const std::string& name, const Tensor& values)>;
+
+absl::Status ForEachState(const ParameterSet& params, VisitTensor visit) {
+  for (const State& state : params.states()) {
+    TOST_RETURN_IF_ERROR(visit(state.name(), state.value()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForEachTensor(const ParameterSet& params, const std::vector<Kind>& kinds,
+                           VisitTensor visit) {
   for (const Kind& kind : kinds) {
     TOST_RETURN_IF_ERROR(ForEachSlice(
         params, [&](size_t b) -> const Tensor& { return kind.flat[b]; },
@@ -138,16 +146,20 @@ absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
                             const Moments* moments, const CheckpointState& state) {
   const std::vector<Kind> kinds = KindsOf(params, moments);
   std::vector<TensorEntry> entries;
-  TOST_CHECK_OK(ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
+  const auto add = [&](const std::string& name, const Tensor& values) {
     entries.push_back(EntryFor(name, values));
     return absl::OkStatus();
-  }));
+  };
+  TOST_CHECK_OK(ForEachState(params, add));
+  TOST_CHECK_OK(ForEachTensor(params, kinds, add));
   TOST_ASSIGN_OR_RETURN(
       SafetensorsWriter writer,
       SafetensorsWriter::Create(path, std::move(entries), MetadataOf(params, state)));
-  TOST_RETURN_IF_ERROR(ForEachTensor(params, kinds, [&](const std::string&, const Tensor& values) {
+  const auto append = [&](const std::string&, const Tensor& values) {
     return writer.Append(values);
-  }));
+  };
+  TOST_RETURN_IF_ERROR(ForEachState(params, append));
+  TOST_RETURN_IF_ERROR(ForEachTensor(params, kinds, append));
   return writer.Commit();
 }
 
@@ -219,15 +231,19 @@ absl::Status Checkpoint::CheckTie() const {
 absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
   TensorFaults faults;
   std::set<std::string> expected;
-  for (const Parameter& parameter : params.parameters()) {
-    expected.insert(prefix_ + parameter.name());
-    const TensorEntry* entry = Find("", parameter.name());
+  const auto expect = [&](const std::string& name, const Shape& shape) {
+    expected.insert(prefix_ + name);
+    const TensorEntry* entry = Find("", name);
     if (entry == nullptr) {
-      faults.missing.push_back(parameter.name());
-    } else if (!SameShape(*entry, parameter.shape())) {
-      faults.AddShape(parameter.name(), *entry, parameter.shape());
+      faults.missing.push_back(name);
+    } else if (!SameShape(*entry, shape)) {
+      faults.AddShape(name, *entry, shape);
     }
+  };
+  for (const Parameter& parameter : params.parameters()) {
+    expect(parameter.name(), parameter.shape());
   }
+  for (const tost::State& state : params.states()) expect(state.name(), state.shape());
   const bool ties = params.Find(kEmbedding) != nullptr && params.Find(kHead) == nullptr;
   const std::string head = prefix_ + kHead;
   for (const TensorEntry& entry : file_.tensors()) {
@@ -240,10 +256,11 @@ absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
     LogInfo(
         absl::StrCat(file_.path(), ": took the prefix \"", prefix_, "\" off the tensors' names"));
   }
-  TOST_RETURN_IF_ERROR(ForEachTensor(params, KindsOf(params, nullptr),
-                                     [&](const std::string& name, const Tensor& values) {
-                                       return ReadInto(file_, *Find("", name), values);
-                                     }));
+  const auto read = [&](const std::string& name, const Tensor& values) {
+    return ReadInto(file_, *Find("", name), values);
+  };
+  TOST_RETURN_IF_ERROR(ForEachState(params, read));
+  TOST_RETURN_IF_ERROR(ForEachTensor(params, KindsOf(params, nullptr), read));
   params.RefreshComputeCopies();
   return absl::OkStatus();
 }

@@ -1,8 +1,9 @@
 // Checkpoints: everything a run needs to go on as if it had never stopped, in one safetensors file.
 //
-// Tensors, all float32 and unsharded: each parameter under its own name, AdamW's moments as
-// `m.<name>` and `v.<name>` (absent in a weights-only file). Metadata: format ("tost checkpoint"),
-// version, update, seed, tokens, config, vocabulary, tied, and `x.<key>` for the extra values.
+// Tensors, all float32 and unsharded: each parameter and each state under its own name, AdamW's
+// moments as `m.<name>` and `v.<name>` (absent in a weights-only file). Metadata: format ("tost
+// checkpoint"), version, update, seed, tokens, config, vocabulary, tied, and `x.<key>` for the
+// extra values.
 #ifndef TOST_TRAINERS_CHECKPOINT_H_
 #define TOST_TRAINERS_CHECKPOINT_H_
 

@@ -45,7 +45,7 @@ const std::string& BytePairRun() {
     std::vector<int32_t> ids;
     for (int i = 0; i < 20; ++i) EXPECT_TRUE(tokenizer.Encode(kText, "text", ids).ok());
     for (const char* name : {"/train.bin", "/val.bin"}) {
-      auto file = data::TokenFileWriter::Create(data + name, data::kSmallBytePairs);
+      auto file = data::TokenFileWriter::Create(data + name, {.vocabulary = data::kSmallBytePairs});
       EXPECT_TRUE(file.ok() && file->Append(ids).ok() && file->Publish().ok());
     }
     auto* folder = new std::string(FreshFolder("byte_pair_run"));

@@ -95,7 +95,9 @@ TEST(L4, EveryExampleWorks) {
         "inspect parameters", "inspect models", "export", "import", "bench step", "bench tssa",
         "bench decode", "info"}) {
     SCOPED_TRACE(command);
-    if (command == "evaluate") ASSERT_NO_FATAL_FAILURE(TrainBaseModel());
+    if (command == "evaluate") {
+      ASSERT_NO_FATAL_FAILURE(TrainBaseModel());
+    }
     std::vector<std::string> help = Words(command);
     help.push_back("--help");
     const auto examples = ExamplesOf(RunTost(help).out);

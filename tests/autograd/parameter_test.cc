@@ -166,6 +166,23 @@ TEST(ParameterSet, ALargeSetFillsSeveralBuckets) {
   EXPECT_THAT(Names(params.buckets()[1]), ElementsAre("a"));
 }
 
+TEST(ParameterSet, StatesHaveValuesAndNoPlaceInTheBuckets) {
+  ParameterSet params(Device::Cpu(), 1);
+  const ParameterScope norm = params.Root() / "norm";
+  norm.Add("weight", {3}, Init::Ones(), Decay::kNo);
+  State& variance = norm.AddState("running_var", {3}, Init::Constant(2));
+  EXPECT_DEATH(variance.value(), "norm.running_var has no value before ParameterSet::Finalize");
+  EXPECT_DEATH(norm.Add("running_var", {3}, Init::Ones(), Decay::kNo), "declared twice");
+  EXPECT_DEATH(norm.AddState("weight", {3}, Init::Ones()), "declared twice");
+  params.Finalize();
+  ASSERT_EQ(params.states().size(), 1u);
+  EXPECT_EQ(params.states()[0].name(), "norm.running_var");
+  EXPECT_THAT(variance.value().ToHost(), ElementsAre(2, 2, 2));
+  EXPECT_EQ(variance.value().grad(), nullptr);
+  EXPECT_EQ(params.element_count(), 3);
+  EXPECT_EQ(params.Find("norm.running_var"), nullptr);
+}
+
 TEST(ParameterSet, AnEmptySetIsFine) {
   ParameterSet params(Device::Cpu(), 1);
   params.Finalize();

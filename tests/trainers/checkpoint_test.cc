@@ -111,6 +111,25 @@ TEST_F(CheckpointTest, RoundTripOfWeightsMomentsAndState) {
   }
 }
 
+TEST_F(CheckpointTest, StatesLieAmongTheWeights) {
+  const auto model = [](float variance) {
+    auto params = std::make_unique<ParameterSet>(Device::Cpu(), 1);
+    const ParameterScope norm = params->Root() / "norm";
+    norm.Add("weight", {2}, Init::Ones(), Decay::kNo);
+    norm.AddState("running_var", {2}, Init::Constant(variance));
+    params->Finalize();
+    return params;
+  };
+  const auto saved = model(3), loaded = model(1);
+  const Moments moments = MomentsOf(*saved, 3);
+  ASSERT_TRUE(SaveCheckpoint(path_, *saved, &moments, {}).ok());
+  ASSERT_TRUE(Load(*loaded).ok());
+  EXPECT_THAT(loaded->states()[0].value().ToHost(), ElementsAre(3, 3));
+
+  ASSERT_TRUE(WriteSafetensors(path_, TensorsOf(*saved, "")).ok());
+  EXPECT_THAT(std::string(Load(*loaded).message()), HasSubstr("1 missing (norm.running_var)"));
+}
+
 TEST_F(CheckpointTest, LoadingRefreshesTheBFloat16Copies) {
   const auto saved = Model(1);
   ASSERT_TRUE(SaveCheckpoint(path_, *saved, nullptr, {}).ok());
