@@ -1,5 +1,6 @@
 #include "models/layers.h"
 
+#include "ops/batch_norm.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/layer_norm.h"
@@ -36,6 +37,19 @@ Tensor LayerNormLayer::operator()(const Tensor& x) const {
   return ops::LayerNorm(x, weight_->value(), BiasOf(bias_), epsilon_);
 }
 
+BatchNormLayer::BatchNormLayer(ParameterScope scope, int64_t width)
+    : weight_(&scope.Add("weight", {width}, Init::Ones(), Decay::kNo)),
+      bias_(&scope.Add("bias", {width}, Init::Zeros(), Decay::kNo)),
+      mean_(&scope.AddState("running_mean", {width}, Init::Zeros())),
+      variance_(&scope.AddState("running_var", {width}, Init::Ones())) {}
+
+Tensor BatchNormLayer::operator()(const Tensor& x, const Pass& pass) const {
+  ops::BatchNormState state{mean_->value(), variance_->value()};
+  const ops::BatchNormOptions options{.sum_over_ranks = pass.statistics_sum};
+  if (pass.training) return ops::BatchNorm(x, weight_->value(), bias_->value(), options, state);
+  return ops::BatchNormEvaluation(x, weight_->value(), bias_->value(), options.epsilon, state);
+}
+
 LayerScale::LayerScale(ParameterScope scope, absl::string_view name, int64_t width, float initial)
     : gamma_(&scope.Add(name, {width}, Init::Constant(initial), Decay::kNo)) {}
 
@@ -44,8 +58,8 @@ Tensor LayerScale::AddTo(const Tensor& x, const Tensor& y) const {
 }
 
 Mlp::Mlp(ParameterScope scope, int64_t width, Options options)
-    : up_(scope / "c_fc", width, 4 * width, {.bias = options.bias}),
-      down_(scope / "c_proj", 4 * width, width,
+    : up_(scope / options.up, width, 4 * width, {.bias = options.bias}),
+      down_(scope / options.down, 4 * width, width,
             {.bias = options.bias, .deviation = options.projection_deviation}),
       gelu_(options.gelu) {}
 

@@ -40,6 +40,21 @@ class LayerNormLayer {
   float epsilon_;
 };
 
+// Batch normalisation over the last extent: in training over the rows of this pass, whose
+// statistics it remembers for the rest (ops/batch_norm.h). Declares `weight` = 1 and `bias` = 0,
+// and the states `running_mean` = 0 and `running_var` = 1.
+class BatchNormLayer {
+ public:
+  BatchNormLayer(ParameterScope scope, int64_t width);
+  Tensor operator()(const Tensor& x, const Pass& pass) const;
+
+ private:
+  Parameter* weight_;
+  Parameter* bias_;
+  State* mean_;
+  State* variance_;
+};
+
 // LayerScale: x + γ ⊙ y. Declares `name` [width] = initial value (γ in the paper and official
 // code).
 class LayerScale {
@@ -55,10 +70,12 @@ class LayerScale {
 // They differ by up to 5e-4.
 enum class GeluForm { kExact, kTanh };
 
-// Linear(C, 4C), GELU, Linear(4C, C), dropout. Declares `c_fc.*` and `c_proj.*`.
+// Linear(C, 4C), GELU, Linear(4C, C), dropout. Declares `<up>.*` and `<down>.*`.
 class Mlp {
  public:
   struct Options {
+    const char* up = "c_fc";
+    const char* down = "c_proj";
     bool bias = true;
     float projection_deviation = 0.02f;
     GeluForm gelu = GeluForm::kExact;

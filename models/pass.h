@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "autograd/base/philox.h"
 #include "autograd/tensor.h"
+#include "ops/batch_norm.h"
 
 namespace tost::models {
 
@@ -19,12 +20,15 @@ using Probe = std::function<void(int block, absl::string_view name, const Tensor
 struct Pass {
   bool training = false;
   float dropout = 0;       // in effect only while training
+  float drop_path = 0;     // probability of leaving a block's branch out for a sample; likewise
   bool recompute = false;  // keep only block inputs, run each block again in backward
   DType compute_dtype = DType::kFloat32;  // of activations and matrix operands
   RandomStream random;
   const Probe* probe = nullptr;
+  ops::StatisticsSum statistics_sum;  // of batch norm over ranks
 
   float DropoutRate() const { return training ? dropout : 0.0f; }
+  float DropPathRate() const { return training ? drop_path : 0.0f; }
 };
 
 }  // namespace tost::models

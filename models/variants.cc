@@ -54,6 +54,62 @@ std::vector<Variant> Variants() {
   return variants;
 }
 
+struct VisionFamily {
+  const char* name;
+  VisionMixer mixer;
+  bool patch_8;  // released with patches of 8 as well
+};
+
+constexpr VisionFamily kVisionFamilies[] = {{"tost", VisionMixer::kTssa, true},
+                                            {"xcit", VisionMixer::kCrossCovariance, false},
+                                            {"vit", VisionMixer::kAttention, false}};
+
+struct VisionSize {
+  const char* name;
+  int width, depth, heads;
+};
+
+// Official configurations (tost_vision/tost.py, xcit.py, vit.py).
+constexpr VisionSize kVisionSizes[] = {
+    {"tiny_12", 192, 12, 4},  {"tiny_24", 192, 24, 4},   {"small_12", 384, 12, 8},
+    {"small_24", 384, 24, 8}, {"medium_24", 512, 24, 8}, {"large_24", 768, 24, 16},
+};
+
+struct NamedVision {
+  std::string name;
+  VisionConfig config;
+};
+
+std::vector<NamedVision> VisionVariants() {
+  std::vector<NamedVision> variants;
+  for (const VisionFamily& family : kVisionFamilies) {
+    for (const VisionSize& size : kVisionSizes) {
+      VisionConfig config{.mixer = family.mixer,
+                          .width = size.width,
+                          .depth = size.depth,
+                          .heads = size.heads,
+                          // The branches of deep models start almost closed.
+                          .layer_scale = size.depth > 12 ? 1e-5f : 1.0f};
+      for (const int patch : {16, 8}) {
+        if (patch == 8 && !family.patch_8) continue;
+        config.patch = patch;
+        variants.push_back({absl::StrCat(family.name, "_cab_", size.name, "_p", patch), config});
+      }
+    }
+    for (const int patch : {4, 8}) {
+      variants.push_back({absl::StrCat(family.name, "_small_pictures_p", patch),
+                          {.mixer = family.mixer,
+                           .image_size = 32,
+                           .patch = patch,
+                           .width = 128,
+                           .depth = 6,
+                           .heads = 4,
+                           .classes = 10}});
+    }
+  }
+  return variants;
+}
+
 }  // namespace
 
 absl::StatusOr<LanguageConfig> LanguageVariant(absl::string_view name) {
@@ -67,6 +123,20 @@ absl::StatusOr<LanguageConfig> LanguageVariant(absl::string_view name) {
 std::vector<std::string> LanguageVariantNames() {
   std::vector<std::string> names;
   for (const Variant& variant : Variants()) names.push_back(variant.name);
+  return names;
+}
+
+absl::StatusOr<VisionConfig> VisionVariant(absl::string_view name) {
+  for (const NamedVision& variant : VisionVariants()) {
+    if (variant.name == name) return variant.config;
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "unknown model ", name, "; known models: ", absl::StrJoin(VisionVariantNames(), ", ")));
+}
+
+std::vector<std::string> VisionVariantNames() {
+  std::vector<std::string> names;
+  for (const NamedVision& variant : VisionVariants()) names.push_back(variant.name);
   return names;
 }
 

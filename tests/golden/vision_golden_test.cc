@@ -1,0 +1,271 @@
+// Vision layers, blocks and whole models with every gradient against the official implementation's
+// values.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/tape.h"
+#include "gtest/gtest.h"
+#include "models/vision_model.h"
+#include "ops/class_attention.h"
+#include "ops/cross_covariance_attention.h"
+#include "ops/ista.h"
+#include "ops/layout.h"
+#include "ops/linear.h"
+#include "ops/loss.h"
+#include "tests/golden/golden.h"
+
+namespace tost {
+namespace {
+
+using golden::ExpectGolden;
+using golden::GoldenFile;
+using golden::GoldenFiles;
+using models::Pass;
+using models::VisionConfig;
+using models::VisionMixer;
+
+// A weight or bias of the file as a leaf, whose gradient is compared at the end.
+struct Weight {
+  std::string name;
+  Tensor value;
+
+  Weight(const GoldenFile& file, const std::string& parameter, DType dtype)
+      : name(parameter), value(Leaf(file.Load(absl::StrCat("param.", parameter), dtype))) {}
+  void ExpectGradient(const GoldenFile& file) const {
+    ExpectGolden(file, absl::StrCat("grad.", name), value.grad()->value());
+  }
+};
+
+class VisionOps : public testing::TestWithParam<DType> {};
+
+TEST_P(VisionOps, ClassAttention) {
+  for (const GoldenFile& file : GoldenFiles("class_attention")) {
+    if (file.name() != "class_attention") continue;
+    const Weight w_in(file, "qkv.weight", GetParam()), b_in(file, "qkv.bias", GetParam());
+    const Weight w_out(file, "proj.weight", GetParam()), b_out(file, "proj.bias", GetParam());
+    const Tensor x = Leaf(file.Load("x", GetParam()));
+    const int64_t batch = x.shape()[0], tokens = x.shape()[1], width = x.shape()[2];
+    Tape tape;
+    const Tensor read =
+        ops::Linear(ops::ClassAttention(ops::Linear(x, w_in.value, b_in.value), file.Int("heads")),
+                    w_out.value, b_out.value);
+    const Tensor y =
+        ops::Concat({ops::Reshape(read, {batch, 1, width}), ops::Slice(x, 1, 1, tokens)}, 1);
+    tape.BackwardFrom(y, file.Load("dy", GetParam()));
+    ExpectGolden(file, "y", y);
+    ExpectGolden(file, "dx", x.grad()->value());
+    for (const Weight* weight : {&w_in, &b_in, &w_out, &b_out}) weight->ExpectGradient(file);
+  }
+}
+
+TEST_P(VisionOps, CrossCovarianceAttention) {
+  for (const GoldenFile& file : GoldenFiles("xca")) {
+    const Weight w_in(file, "qkv.weight", GetParam()), b_in(file, "qkv.bias", GetParam());
+    const Weight w_out(file, "proj.weight", GetParam()), b_out(file, "proj.bias", GetParam());
+    const Weight temperature(file, "temperature", GetParam());
+    const Tensor x = Leaf(file.Load("x", GetParam()));
+    Tape tape;
+    const Tensor y = ops::Linear(
+        ops::CrossCovarianceAttention(ops::Linear(x, w_in.value, b_in.value), temperature.value),
+        w_out.value, b_out.value);
+    tape.BackwardFrom(y, file.Load("dy", GetParam()));
+    ExpectGolden(file, "y", y);
+    ExpectGolden(file, "dx", x.grad()->value());
+    for (const Weight* weight : {&w_in, &b_in, &w_out, &b_out, &temperature}) {
+      weight->ExpectGradient(file);
+    }
+  }
+}
+
+TEST_P(VisionOps, Ista) {
+  for (const GoldenFile& file : GoldenFiles("crate_ista")) {
+    const Weight dictionary(file, "weight", GetParam());
+    const Tensor x = Leaf(file.Load("x", GetParam()));
+    Tape tape;
+    const Tensor y = ops::Ista(x, dictionary.value);
+    tape.BackwardFrom(y, file.Load("dy", GetParam()));
+    ExpectGolden(file, "y", y);
+    ExpectGolden(file, "dx", x.grad()->value());
+    dictionary.ExpectGradient(file);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, VisionOps, testing::Values(DType::kFloat32, DType::kFloat64),
+                         [](const auto& test) { return std::string(Name(test.param)); });
+
+// Pictures [B, 3, H, W] of the file with their channels last.
+Tensor Images(const GoldenFile& file, const std::string& name) {
+  return ops::Permute(file.Load(name, DType::kFloat32), {0, 2, 3, 1});
+}
+
+// Sets every parameter to the file's `<prefix><name>`.
+void Load(const GoldenFile& file, const std::string& prefix, ParameterSet& params) {
+  for (const Parameter& parameter : params.parameters()) {
+    ASSERT_TRUE(file.Has(prefix + parameter.name())) << parameter.name();
+    ASSERT_EQ(file.ShapeOf(prefix + parameter.name()), parameter.shape()) << parameter.name();
+    const Tensor value = file.Load(prefix + parameter.name(), DType::kFloat32);
+    Tensor target = parameter.value();
+    std::copy_n(value.data<float>(), value.numel(), target.mutable_data<float>());
+  }
+}
+
+void ExpectClose(const std::vector<double>& expected, const Tensor& actual, double tolerance,
+                 const std::string& what) {
+  const std::vector<double> values = actual.ToHost<double>();
+  ASSERT_EQ(values.size(), expected.size()) << what;
+  double largest = 0, worst = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    worst = std::max(worst, std::abs(values[i] - expected[i]));
+  }
+  EXPECT_LE(worst, tolerance * largest) << what;
+}
+
+// Float32 against float32 after some hundred operations: about 170 roundings of the largest entry.
+constexpr double kFloatGradient = 2e-5;
+
+void ExpectGradients(const GoldenFile& file, const ParameterSet& params) {
+  for (const Parameter& parameter : params.parameters()) {
+    ExpectClose(file.Doubles("grad." + parameter.name()), parameter.grad().value(), kFloatGradient,
+                parameter.name());
+  }
+}
+
+void ExpectStates(const GoldenFile& file, const std::string& prefix, const ParameterSet& params) {
+  for (const State& state : params.states()) {
+    ExpectClose(file.Doubles(prefix + state.name()), state.value(), 1e-6, state.name());
+  }
+}
+
+TEST(VisionGolden, StemInTwoTrainingStepsAndEvaluation) {
+  for (const GoldenFile& file : GoldenFiles("stem_")) {
+    SCOPED_TRACE(file.name());
+    ParameterSet params(Device::Cpu(), 0);
+    const models::ConvStem stem(params.Root(), {.patch = static_cast<int>(file.Int("patch")),
+                                                .width = static_cast<int>(file.Int("embed"))});
+    params.Finalize();
+    Load(file, "param.", params);
+    const auto tokens = [](const Tensor& grid) {
+      return ops::Reshape(grid, {grid.shape()[0], -1, grid.shape()[3]});
+    };
+    const Pass training{.training = true}, evaluation;
+    const Tensor x1 = Leaf(Images(file, "x1")), x2 = Images(file, "x2");
+    params.StartStep();
+    {
+      Tape tape;
+      const Tensor y1 = tokens(stem(x1, training));
+      tape.BackwardFrom(y1, file.Load("dy", DType::kFloat32));
+      ExpectGolden(file, "y1", y1);
+    }
+    ExpectGolden(file, "dx", ops::Permute(x1.grad()->value(), {0, 3, 1, 2}));
+    ExpectGradients(file, params);
+    ExpectGolden(file, "y2", tokens(stem(x2, training)));
+    ExpectStates(file, "buffer_after2.", params);
+    ExpectGolden(file, "y2_eval", tokens(stem(x2, evaluation)));
+  }
+}
+
+TEST(VisionGolden, FourierPositions) {
+  for (const GoldenFile& file : GoldenFiles("posenc_")) {
+    SCOPED_TRACE(file.name());
+    const int64_t rows = file.Int("H"), columns = file.Int("W"), width = file.Int("dim");
+    ParameterSet params(Device::Cpu(), 0);
+    const models::FourierPositions positions(params.Root(), width);
+    params.Finalize();
+    Load(file, "param.", params);
+    // The file's values [1, channels, H, W] with a token's channels together.
+    const auto by_token = [&](const std::string& name) {
+      const Tensor values = ops::Permute(file.Load(name, DType::kFloat32), {0, 2, 3, 1});
+      return ops::Reshape(values, {rows * columns, -1});
+    };
+    ExpectClose(by_token("features").ToHost<double>(),
+                models::FourierPositions::Features(rows, columns), 1e-6, "features");
+    const Tensor dy = by_token("dy");
+    const std::vector<double> expected = by_token("y").ToHost<double>();
+    params.StartStep();
+    Tape tape;
+    const Tensor y = positions(rows, columns, DType::kFloat32);
+    tape.BackwardFrom(y, dy);
+    ExpectClose(expected, y, 1e-6, "y");
+    ExpectGradients(file, params);
+  }
+}
+
+// A block of the file's width and heads against y, dx and all gradients.
+template <class Block, class Run>
+void CheckBlock(const GoldenFile& file, const Run& run) {
+  SCOPED_TRACE(file.name());
+  ParameterSet params(Device::Cpu(), 0);
+  const Block block(params.Root(), {.width = static_cast<int>(file.ShapeOf("x")[2]),
+                                    .heads = static_cast<int>(file.Int("heads"))});
+  params.Finalize();
+  Load(file, "param.", params);
+  const Tensor x = Leaf(file.Load("x", DType::kFloat32));
+  Pass training{.training = true};
+  params.StartStep();
+  Tape tape;
+  const Tensor y = run(block, x, training);
+  tape.BackwardFrom(y, file.Load("dy", DType::kFloat32));
+  ExpectGolden(file, "y", y);
+  ExpectGolden(file, "dx", x.grad()->value());
+  ExpectGradients(file, params);
+}
+
+TEST(VisionGolden, Blocks) {
+  for (const GoldenFile& file : GoldenFiles("vision_block_tssa")) {
+    CheckBlock<models::VisionBlock>(
+        file, [](const auto& block, const Tensor& x, Pass& pass) { return block(x, pass, 0); });
+  }
+  for (const GoldenFile& file : GoldenFiles("class_attention_block")) {
+    if (file.name() != "class_attention_block") continue;
+    CheckBlock<models::ClassAttentionBlock>(
+        file, [](const auto& block, const Tensor& x, Pass& pass) { return block(x, pass); });
+  }
+}
+
+TEST(VisionGolden, WholeModels) {
+  const std::pair<const char*, VisionMixer> kinds[] = {
+      {"vision_tiny_tssa", VisionMixer::kTssa},
+      {"vision_tiny_mha", VisionMixer::kAttention},
+      {"vision_tiny_xca", VisionMixer::kCrossCovariance}};
+  for (const auto& [name, mixer] : kinds) {
+    for (const GoldenFile& file : GoldenFiles(name)) {
+      SCOPED_TRACE(name);
+      ParameterSet params(Device::Cpu(), 0);
+      const models::VisionModel model(
+          params.Root(), {.mixer = mixer,
+                          .image_size = file.Int("img_size"),
+                          .patch = static_cast<int>(file.Int("patch_size")),
+                          .width = static_cast<int>(file.Int("embed_dim")),
+                          .depth = static_cast<int>(file.Int("depth")),
+                          .heads = static_cast<int>(file.Int("num_heads")),
+                          .class_blocks = static_cast<int>(file.Int("cls_attn_layers")),
+                          .classes = file.Int("num_classes")});
+      params.Finalize();
+      Load(file, "param.", params);
+      const Tensor images = Images(file, "x"), labels = file.Load("label", DType::kInt32);
+
+      params.StartStep();
+      {
+        Pass training{.training = true};
+        Tape tape;
+        const Tensor logits = model.Logits(images, training);
+        const Tensor loss = ops::CrossEntropy(logits, labels);
+        ExpectGolden(file, "logits", logits);
+        EXPECT_NEAR(loss.Item(), file.Scalar("loss.f64"), 1e-6 * file.Scalar("loss.f64"));
+        tape.Backward(loss);
+      }
+      ExpectGradients(file, params);
+      ExpectStates(file, "buffer_after1.", params);
+
+      Pass evaluation;
+      ExpectGolden(file, "logits_eval", model.Logits(images, evaluation));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tost
