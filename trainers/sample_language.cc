@@ -131,7 +131,7 @@ absl::Status SampleLanguageRun(const SampleOptions& options) {
     std::fflush(stdout);
   };
   for (int64_t sample = 0; sample < options.samples; ++sample) {
-    for (int32_t token : prompt) print(token);
+    if (!options.prompt.empty()) std::ranges::for_each(prompt, print);
     const RandomKey key{.seed = options.seed, .draw = static_cast<uint32_t>(sample)};
     Generate(*run.model, prompt, count, rule, key, print);
     std::fputs(options.samples > 1 ? "\n---------------\n" : "\n", stdout);

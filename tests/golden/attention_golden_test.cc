@@ -1,5 +1,4 @@
 // Softmax attention between its two projections, against the official modules' values.
-#include "absl/strings/str_cat.h"
 #include "autograd/tape.h"
 #include "gtest/gtest.h"
 #include "ops/attention.h"
@@ -12,18 +11,7 @@ namespace {
 using golden::ExpectGolden;
 using golden::GoldenFile;
 using golden::GoldenFiles;
-
-// A weight or bias of the file as a leaf, whose gradient is compared at the end.
-struct Weight {
-  std::string name;
-  Tensor value;
-
-  Weight(const GoldenFile& file, const std::string& parameter, DType dtype)
-      : name(parameter), value(Leaf(file.Load(absl::StrCat("param.", parameter), dtype))) {}
-  void ExpectGradient(const GoldenFile& file) const {
-    ExpectGolden(file, absl::StrCat("grad.", name), value.grad()->value());
-  }
-};
+using golden::Weight;
 
 void CheckModule(const GoldenFile& file, DType dtype) {
   SCOPED_TRACE(file.name());

@@ -176,4 +176,29 @@ void ExpectGolden(const GoldenFile& file, const std::string& name, const Tensor&
                                  << truth[at];
 }
 
+void ExpectClose(const std::vector<double>& expected, const Tensor& actual, double tolerance,
+                 const std::string& what) {
+  const std::vector<double> values = actual.ToHost<double>();
+  ASSERT_EQ(values.size(), expected.size()) << what;
+  const auto [difference, at] = LargestDifference(values, expected);
+  EXPECT_LE(difference, tolerance * LargestMagnitude(expected)) << what << " at element " << at;
+}
+
+void LoadParameters(const GoldenFile& file, const std::string& prefix, ParameterSet& params) {
+  for (const Parameter& parameter : params.parameters()) {
+    ASSERT_TRUE(file.Has(prefix + parameter.name())) << parameter.name();
+    ASSERT_EQ(file.ShapeOf(prefix + parameter.name()), parameter.shape()) << parameter.name();
+    const Tensor value = file.Load(prefix + parameter.name(), DType::kFloat32);
+    Tensor target = parameter.value();
+    std::copy_n(value.data<float>(), value.numel(), target.mutable_data<float>());
+  }
+}
+
+Weight::Weight(const GoldenFile& file, const std::string& parameter, DType dtype)
+    : name(parameter), value(Leaf(file.Load("param." + parameter, dtype))) {}
+
+void Weight::ExpectGradient(const GoldenFile& file) const {
+  ExpectGolden(file, "grad." + name, value.grad()->value());
+}
+
 }  // namespace tost::golden

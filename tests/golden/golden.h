@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/parameter.h"
 #include "autograd/tensor.h"
 
 namespace tost::golden {
@@ -80,6 +81,23 @@ struct GoldenBounds {
 // Compares a float32 or float64 result with `name` and `name`.f64.
 void ExpectGolden(const GoldenFile& file, const std::string& name, const Tensor& actual,
                   const GoldenBounds& bounds = {});
+
+// For values that were stored as float32 only: differences of up to `tolerance` times the largest
+// of them.
+void ExpectClose(const std::vector<double>& expected, const Tensor& actual, double tolerance,
+                 const std::string& what);
+
+// Sets every parameter to the file's `<prefix><name>`, which must be there in the same shape.
+void LoadParameters(const GoldenFile& file, const std::string& prefix, ParameterSet& params);
+
+// The file's `param.<name>` as a leaf, whose gradient is held against `grad.<name>` at the end.
+struct Weight {
+  Weight(const GoldenFile& file, const std::string& parameter, DType dtype);
+  void ExpectGradient(const GoldenFile& file) const;
+
+  std::string name;
+  Tensor value;
+};
 
 }  // namespace tost::golden
 

@@ -18,9 +18,11 @@
 namespace tost {
 namespace {
 
+using golden::ExpectClose;
 using golden::ExpectGolden;
 using golden::GoldenFile;
 using golden::GoldenFiles;
+using golden::LoadParameters;
 using models::LanguageConfig;
 using models::LanguageModel;
 using models::Pass;
@@ -38,29 +40,6 @@ LanguageConfig ConfigOf(const GoldenFile& file, const std::string& prefix) {
       tssa_file && file.Flag(prefix + "TSSA") ? models::Mixer::kTssa : models::Mixer::kAttention;
   if (!tssa_file) config.layer_scale = std::nullopt;
   return config;
-}
-
-// Sets every parameter to the file's `<prefix><name>`.
-void Load(const GoldenFile& file, const std::string& prefix, ParameterSet& params) {
-  for (const Parameter& parameter : params.parameters()) {
-    ASSERT_TRUE(file.Has(prefix + parameter.name())) << parameter.name();
-    ASSERT_EQ(file.ShapeOf(prefix + parameter.name()), parameter.shape()) << parameter.name();
-    const Tensor value = file.Load(prefix + parameter.name(), DType::kFloat32);
-    Tensor target = parameter.value();
-    std::copy_n(value.data<float>(), value.numel(), target.mutable_data<float>());
-  }
-}
-
-void ExpectClose(const std::vector<double>& expected, const Tensor& actual, double tolerance,
-                 const std::string& what) {
-  const std::vector<double> values = actual.ToHost<double>();
-  ASSERT_EQ(values.size(), expected.size()) << what;
-  double largest = 0, worst = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    worst = std::max(worst, std::abs(values[i] - expected[i]));
-  }
-  EXPECT_LE(worst, tolerance * largest) << what;
 }
 
 // Gradients are stored as float32 only, so both sides carry the rounding of some hundred float32
@@ -83,7 +62,7 @@ TEST(LanguageModel, LogitsLossAndAllGradients) {
   for (const GoldenFile& file : GoldenFiles("lm_tiny_")) {
     SCOPED_TRACE(file.name());
     Loaded loaded(ConfigOf(file, ""));
-    Load(file, "param.", loaded.params);
+    LoadParameters(file, "param.", loaded.params);
     const Tensor tokens = file.Load("idx", DType::kInt32);
     const Tensor targets = file.Load("target", DType::kInt32);
 
@@ -110,7 +89,7 @@ TEST(LanguageModel, RecomputationChangesNoGradientBit) {
   for (const GoldenFile& file : GoldenFiles("lm_tiny_")) {
     SCOPED_TRACE(file.name());
     Loaded loaded(ConfigOf(file, ""));
-    Load(file, "param.", loaded.params);
+    LoadParameters(file, "param.", loaded.params);
     auto gradients = [&](bool recompute) {
       std::vector<std::vector<float>> all;
       Pass pass{
@@ -132,7 +111,7 @@ TEST(LanguageModel, GreedyTextInsideAndBeyondTheContext) {
   for (const GoldenFile& file : GoldenFiles("lm_tiny_")) {
     SCOPED_TRACE(file.name());
     Loaded loaded(ConfigOf(file, ""));
-    Load(file, "param.", loaded.params);
+    LoadParameters(file, "param.", loaded.params);
     const std::vector<int64_t> prompts = file.Integers("gen_prompt");
     const std::vector<int64_t> texts = file.Integers("gen_greedy");
     const int64_t rows = file.ShapeOf("gen_prompt")[0], prompt_size = file.ShapeOf("gen_prompt")[1];
@@ -154,7 +133,7 @@ TEST(LanguageModel, LastLogitsOfAShorterPrompt) {
   for (const GoldenFile& file : GoldenFiles("lm_tiny_")) {
     SCOPED_TRACE(file.name());
     Loaded loaded(ConfigOf(file, ""));
-    Load(file, "param.", loaded.params);
+    LoadParameters(file, "param.", loaded.params);
     const Shape shape = file.ShapeOf("logits_short_last");
     // The file does not say how short the prompt is: it is the length at which the logits agree.
     const std::vector<int64_t> ids = file.Integers("idx");
@@ -191,7 +170,7 @@ TEST(LanguageBlock, OutputAndGradients) {
     ParameterSet params(Device::Cpu(), 0);
     const models::LanguageBlock block(params.Root(), config);
     params.Finalize();
-    Load(file, "param.", params);
+    LoadParameters(file, "param.", params);
     params.StartStep();
     const Tensor x = Leaf(file.Load("x", DType::kFloat32));
     Pass pass{.training = true};
@@ -227,7 +206,7 @@ TEST(LanguageTraining, TwentyUpdates) {
   for (const GoldenFile& file : GoldenFiles("lm_train_")) {
     SCOPED_TRACE(file.name());
     Loaded loaded(ConfigOf(file, "cfg_"));
-    Load(file, "init.", loaded.params);
+    LoadParameters(file, "init.", loaded.params);
     train::AdamW optimizer(loaded.params, {.beta1 = static_cast<float>(file.Number("b1")),
                                            .beta2 = static_cast<float>(file.Number("b2")),
                                            .weight_decay = static_cast<float>(file.Number("wd")),

@@ -1,11 +1,8 @@
 // Vision layers, blocks and whole models with every gradient against the official implementation's
 // values.
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "autograd/tape.h"
 #include "gtest/gtest.h"
 #include "models/vision_model.h"
@@ -20,24 +17,15 @@
 namespace tost {
 namespace {
 
+using golden::ExpectClose;
 using golden::ExpectGolden;
 using golden::GoldenFile;
 using golden::GoldenFiles;
+using golden::LoadParameters;
+using golden::Weight;
 using models::Pass;
 using models::VisionConfig;
 using models::VisionMixer;
-
-// A weight or bias of the file as a leaf, whose gradient is compared at the end.
-struct Weight {
-  std::string name;
-  Tensor value;
-
-  Weight(const GoldenFile& file, const std::string& parameter, DType dtype)
-      : name(parameter), value(Leaf(file.Load(absl::StrCat("param.", parameter), dtype))) {}
-  void ExpectGradient(const GoldenFile& file) const {
-    ExpectGolden(file, absl::StrCat("grad.", name), value.grad()->value());
-  }
-};
 
 class VisionOps : public testing::TestWithParam<DType> {};
 
@@ -101,29 +89,6 @@ Tensor Images(const GoldenFile& file, const std::string& name) {
   return ops::Permute(file.Load(name, DType::kFloat32), {0, 2, 3, 1});
 }
 
-// Sets every parameter to the file's `<prefix><name>`.
-void Load(const GoldenFile& file, const std::string& prefix, ParameterSet& params) {
-  for (const Parameter& parameter : params.parameters()) {
-    ASSERT_TRUE(file.Has(prefix + parameter.name())) << parameter.name();
-    ASSERT_EQ(file.ShapeOf(prefix + parameter.name()), parameter.shape()) << parameter.name();
-    const Tensor value = file.Load(prefix + parameter.name(), DType::kFloat32);
-    Tensor target = parameter.value();
-    std::copy_n(value.data<float>(), value.numel(), target.mutable_data<float>());
-  }
-}
-
-void ExpectClose(const std::vector<double>& expected, const Tensor& actual, double tolerance,
-                 const std::string& what) {
-  const std::vector<double> values = actual.ToHost<double>();
-  ASSERT_EQ(values.size(), expected.size()) << what;
-  double largest = 0, worst = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    worst = std::max(worst, std::abs(values[i] - expected[i]));
-  }
-  EXPECT_LE(worst, tolerance * largest) << what;
-}
-
 // Float32 against float32 after some hundred operations: about 170 roundings of the largest entry.
 constexpr double kFloatGradient = 2e-5;
 
@@ -147,7 +112,7 @@ TEST(VisionGolden, StemInTwoTrainingStepsAndEvaluation) {
     const models::ConvStem stem(params.Root(), {.patch = static_cast<int>(file.Int("patch")),
                                                 .width = static_cast<int>(file.Int("embed"))});
     params.Finalize();
-    Load(file, "param.", params);
+    LoadParameters(file, "param.", params);
     const auto tokens = [](const Tensor& grid) {
       return ops::Reshape(grid, {grid.shape()[0], -1, grid.shape()[3]});
     };
@@ -175,7 +140,7 @@ TEST(VisionGolden, FourierPositions) {
     ParameterSet params(Device::Cpu(), 0);
     const models::FourierPositions positions(params.Root(), width);
     params.Finalize();
-    Load(file, "param.", params);
+    LoadParameters(file, "param.", params);
     // The file's values [1, channels, H, W] with a token's channels together.
     const auto by_token = [&](const std::string& name) {
       const Tensor values = ops::Permute(file.Load(name, DType::kFloat32), {0, 2, 3, 1});
@@ -202,7 +167,7 @@ void CheckBlock(const GoldenFile& file, const Run& run) {
   const Block block(params.Root(), {.width = static_cast<int>(file.ShapeOf("x")[2]),
                                     .heads = static_cast<int>(file.Int("heads"))});
   params.Finalize();
-  Load(file, "param.", params);
+  LoadParameters(file, "param.", params);
   const Tensor x = Leaf(file.Load("x", DType::kFloat32));
   Pass training{.training = true};
   params.StartStep();
@@ -245,7 +210,7 @@ TEST(VisionGolden, WholeModels) {
                           .class_blocks = static_cast<int>(file.Int("cls_attn_layers")),
                           .classes = file.Int("num_classes")});
       params.Finalize();
-      Load(file, "param.", params);
+      LoadParameters(file, "param.", params);
       const Tensor images = Images(file, "x"), labels = file.Load("label", DType::kInt32);
 
       params.StartStep();
