@@ -20,22 +20,26 @@ constexpr PickleGlobal kGlobals[] = {
     {"here.Thing", PickleGlobal::Makes::kCall},
 };
 
+// A literal with its NULs.
+template <size_t N>
+std::string Bytes(const char (&literal)[N]) {
+  return std::string(literal, N - 1);
+}
+
 absl::StatusOr<Pickle> Parsed(const std::string& bytes) {
   return Pickle::Parse(bytes, kGlobals, "x.pkl");
 }
 
 // Python: pickle.dumps([None, True, 7, -3, 2**40, 1.5, 'aé', (1, 2), {'k': []}], protocol)
 TEST(Pickle, PlainValuesOfProtocols2And4) {
-  const std::string protocol2(
+  const std::string protocol2 = Bytes(
       "\x80\x02]q\x00(N\x88K\x07J\xfd\xff\xff\xff\x8a\x06\x00\x00\x00\x00\x00\x01G?\xf8\x00\x00"
       "\x00\x00\x00\x00X\x03\x00\x00\x00"
-      "a\xc3\xa9q\x01K\x01K\x02\x86q\x02}q\x03X\x01\x00\x00\x00kq\x04]q\x05se.",
-      73);
-  const std::string protocol4(
+      "a\xc3\xa9q\x01K\x01K\x02\x86q\x02}q\x03X\x01\x00\x00\x00kq\x04]q\x05se.");
+  const std::string protocol4 = Bytes(
       "\x80\x04\x95\x36\x00\x00\x00\x00\x00\x00\x00]\x94(N\x88K\x07J\xfd\xff\xff\xff\x8a\x06\x00"
       "\x00\x00\x00\x00\x01G?\xf8\x00\x00\x00\x00\x00\x00\x8c\x03"
-      "a\xc3\xa9\x94K\x01K\x02\x86\x94}\x94\x8c\x01k\x94]\x94se.",
-      65);
+      "a\xc3\xa9\x94K\x01K\x02\x86\x94}\x94\x8c\x01k\x94]\x94se.");
   for (const std::string& bytes : {protocol2, protocol4}) {
     const absl::StatusOr<Pickle> pickle = Parsed(bytes);
     ASSERT_TRUE(pickle.ok()) << pickle.status();
@@ -68,8 +72,8 @@ TEST(Pickle, WholeNumbersOfAnyLength) {
   };
   EXPECT_EQ(value("").root().integer, 0);
   EXPECT_EQ(value("\xff").root().integer, -1);
-  EXPECT_EQ(value(std::string("\xff\x00", 2)).root().integer, 255);
-  EXPECT_EQ(value(std::string("\0\0\0\0\0\0\0\x80", 8)).root().integer, INT64_MIN);
+  EXPECT_EQ(value(Bytes("\xff\x00")).root().integer, 255);
+  EXPECT_EQ(value(Bytes("\0\0\0\0\0\0\0\x80")).root().integer, INT64_MIN);
   EXPECT_EQ(value(std::string(9, '\x01')).root().kind, Kind::kBytes);
 }
 
