@@ -43,8 +43,8 @@ absl::Status CheckNotEmpty(const Corpus& corpus, absl::string_view inputs) {
                          " hidden or of an unknown kind were skipped, such as ", skipped.first)
           : std::string();
   return absl::InvalidArgumentError(absl::StrCat(
-      inputs, " is empty: ", corpus.files(), " files to read, ", corpus.empty_documents(),
-      " documents of 0 characters", also, "; give a text to train on"));
+      inputs, " is empty: files read: ", corpus.files(), ", documents of 0 characters: ",
+      corpus.empty_documents(), also, "; give a text to train on"));
 }
 
 // The characters of a corpus: how many, and each of them once.
