@@ -65,12 +65,8 @@ TokenBatch ToBatch(const Rows& rows, int64_t block_size, int64_t first_row, Devi
           .digest = DigestOf(rows)};
 }
 
-// A uniform number in [0, windows). With 64 random bits its bias is below windows / 2^64.
-int64_t RandomWindow(uint64_t seed, int64_t update, uint32_t draw, int64_t row, int64_t windows) {
-  const Philox4 random =
-      RandomWords({.seed = seed, .step = static_cast<uint32_t>(update), .draw = draw}, row, 0);
-  const uint64_t bits = uint64_t{random.word[0]} << 32 | random.word[1];
-  return static_cast<int64_t>(bits % static_cast<uint64_t>(windows));
+RandomKey WindowKey(uint64_t seed, int64_t update, uint32_t draw) {
+  return {.seed = seed, .step = static_cast<uint32_t>(update), .draw = draw};
 }
 
 absl::Status CheckOptions(const LoaderOptions& options) {
@@ -121,6 +117,12 @@ absl::StatusOr<Sampling> SamplingNamed(absl::string_view name) {
   }
   return absl::InvalidArgumentError(absl::StrCat("no sampling is called \"", name,
                                                  "\"; there are permutation and random_windows"));
+}
+
+int64_t RandomWindow(const RandomKey& key, int64_t row, int64_t windows) {
+  const Philox4 random = RandomWords(key, row, 0);
+  const uint64_t bits = uint64_t{random.word[0]} << 32 | random.word[1];
+  return static_cast<int64_t>(bits % static_cast<uint64_t>(windows));
 }
 
 absl::StatusOr<EpochPlan> PlanEpoch(const TokenDataset& data, const LoaderOptions& options) {
@@ -242,7 +244,7 @@ int64_t Loader::SequenceOf(int64_t update, int64_t i) const {
   TOST_CHECK(update >= 1 && i >= 0 && i < plan_.global_batch)
       << "row " << i << " of update " << update;
   if (options_.sampling == Sampling::kRandomWindows) {
-    return RandomWindow(options_.seed, update, kTrainingWindows, i,
+    return RandomWindow(WindowKey(options_.seed, update, kTrainingWindows), i,
                         data_.Windows(options_.block_size));
   }
   const Permutation order(plan_.blocks, options_.seed, static_cast<uint64_t>(EpochOf(update)));
@@ -296,8 +298,8 @@ absl::StatusOr<TokenBatch> Evaluation::Batch(int64_t k, int64_t update) const {
     const TokenDataset::Position position =
         options_.random_batches == 0
             ? data_->EvaluationBlock(first + row, block)
-            : data_->Window(RandomWindow(options_.seed, update, kEvaluationWindows, first + row,
-                                         data_->Windows(block)),
+            : data_->Window(RandomWindow(WindowKey(options_.seed, update, kEvaluationWindows),
+                                         first + row, data_->Windows(block)),
                             block);
     TOST_RETURN_IF_ERROR(FillRow(*data_, position, row, block, rows));
   }

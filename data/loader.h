@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "autograd/base/philox.h"
 #include "autograd/tensor.h"
 #include "data/token_dataset.h"
 
@@ -28,6 +29,10 @@ enum class Sampling {
 // "permutation" or "random_windows".
 const char* Name(Sampling sampling);
 absl::StatusOr<Sampling> SamplingNamed(absl::string_view name);
+
+// A uniform number in [0, windows), drawn by the key and the row. With 64 random bits its bias is
+// below windows / 2^64.
+int64_t RandomWindow(const RandomKey& key, int64_t row, int64_t windows);
 
 struct LoaderOptions {
   int64_t block_size = 1024;  // T, inputs per sequence

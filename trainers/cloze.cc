@@ -54,9 +54,9 @@ class ClozeEncoder {
 
   absl::StatusOr<Candidates> Official() const {
     Candidates candidates;
+    const std::string context = absl::StrJoin(question_.context, " ");
     for (size_t i = 0; i < candidates.size(); ++i) {
       candidates[i].given = {*subject_.tokenizer.end_of_text()};
-      const std::string context = absl::StrJoin(question_.context, " ");
       TOST_ASSIGN_OR_RETURN(
           candidates[i].scored,
           Encode(absl::StrCat(context, " ", Filled(question_, question_.question, i))));

@@ -27,6 +27,41 @@ void OverrideSet(const LanguageTrainingOptions& options, models::LanguageConfig&
   OverrideIfSet(options.vocabulary, config.vocabulary);
 }
 
+// The architecture belongs to the checkpoint; a setting that says otherwise is refused by name.
+absl::Status RequireSameModel(const models::LanguageConfig& asked,
+                              const models::LanguageConfig& saved, const std::string& checkpoint) {
+  if (asked == saved) return absl::OkStatus();
+  std::vector<std::string> differences;
+  auto compare = [&](absl::string_view option, auto a, auto b) {
+    if (a != b) differences.push_back(absl::StrCat("--", option, " ", a, " against ", b));
+  };
+  auto family = [](const models::LanguageConfig& config) {
+    return absl::StrCat(config.mixer == models::Mixer::kTssa ? "tost" : "gpt2",
+                        config.layer_scale.has_value() ? " with LayerScale" : "");
+  };
+  compare("model", family(asked), family(saved));
+  compare("layers", asked.layers, saved.layers);
+  compare("heads", asked.heads, saved.heads);
+  compare("width", asked.width, saved.width);
+  compare("context", asked.context, saved.context);
+  compare("vocabulary", asked.vocabulary, saved.vocabulary);
+  compare("bias", asked.bias, saved.bias);
+  return absl::InvalidArgumentError(absl::StrCat("the settings contradict the architecture in ",
+                                                 checkpoint, ": ", absl::StrJoin(differences, ", "),
+                                                 "; leave these options out"));
+}
+
+// An error when the checkpoint was trained on ids of another tokenizer than the data's.
+absl::Status RequireSameTokenizer(const std::optional<data::Tokenizer>& tokenizer,
+                                  const LanguageRunHeader& header, const std::string& data) {
+  const std::string& saved = header.state.vocabulary;
+  if (!tokenizer.has_value() || saved.empty() || tokenizer->ToJson() == saved) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(data, ": its vocabulary is not the one ",
+                                                 header.checkpoint, " was trained with"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<data::Tokenizer>> TokenizerOf(const LanguageTrainingOptions& options) {
@@ -69,16 +104,6 @@ absl::StatusOr<models::LanguageConfig> ConfigOf(const LanguageTrainingOptions& o
   return config;
 }
 
-absl::Status RequireSameTokenizer(const std::optional<data::Tokenizer>& tokenizer,
-                                  const LanguageRunHeader& header, const std::string& data) {
-  const std::string& saved = header.state.vocabulary;
-  if (!tokenizer.has_value() || saved.empty() || tokenizer->ToJson() == saved) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(data, ": its vocabulary is not the one ",
-                                                 header.checkpoint, " was trained with"));
-}
-
 absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
     const LanguageTrainingOptions& options, const std::optional<data::Tokenizer>& tokenizer,
     const LanguageRunHeader& header) {
@@ -96,29 +121,6 @@ absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
   TOST_RETURN_IF_ERROR(RequireSameModel(asked, header.config, header.checkpoint));
   TOST_RETURN_IF_ERROR(RequireSameTokenizer(tokenizer, header, options.data));
   return header.config;
-}
-
-absl::Status RequireSameModel(const models::LanguageConfig& asked,
-                              const models::LanguageConfig& saved, const std::string& checkpoint) {
-  if (asked == saved) return absl::OkStatus();
-  std::vector<std::string> differences;
-  auto compare = [&](absl::string_view option, auto a, auto b) {
-    if (a != b) differences.push_back(absl::StrCat("--", option, " ", a, " against ", b));
-  };
-  auto family = [](const models::LanguageConfig& config) {
-    return absl::StrCat(config.mixer == models::Mixer::kTssa ? "tost" : "gpt2",
-                        config.layer_scale.has_value() ? " with LayerScale" : "");
-  };
-  compare("model", family(asked), family(saved));
-  compare("layers", asked.layers, saved.layers);
-  compare("heads", asked.heads, saved.heads);
-  compare("width", asked.width, saved.width);
-  compare("context", asked.context, saved.context);
-  compare("vocabulary", asked.vocabulary, saved.vocabulary);
-  compare("bias", asked.bias, saved.bias);
-  return absl::InvalidArgumentError(absl::StrCat("the settings contradict the architecture in ",
-                                                 checkpoint, ": ", absl::StrJoin(differences, ", "),
-                                                 "; leave these options out"));
 }
 
 absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options) {

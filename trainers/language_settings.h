@@ -33,14 +33,6 @@ absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
     const LanguageTrainingOptions& options, const std::optional<data::Tokenizer>& tokenizer,
     const LanguageRunHeader& header);
 
-// An error when the checkpoint was trained on ids of another tokenizer than the data's.
-absl::Status RequireSameTokenizer(const std::optional<data::Tokenizer>& tokenizer,
-                                  const LanguageRunHeader& header, const std::string& data);
-
-// The architecture belongs to the checkpoint; a setting that says otherwise is refused by name.
-absl::Status RequireSameModel(const models::LanguageConfig& asked,
-                              const models::LanguageConfig& saved, const std::string& checkpoint);
-
 // global_batch / micro_batch; an error with the nearest valid values when that is no whole number.
 absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options);
 

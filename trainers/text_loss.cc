@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "autograd/base/errors.h"
-#include "autograd/base/philox.h"
+#include "data/loader.h"
 
 namespace tost::train {
 namespace {
@@ -199,9 +199,8 @@ absl::StatusOr<TextLoss> RandomWindowLoss(const models::LanguageModel& model,
   for (int64_t begin = 0; begin < windows; begin += options.batch) {
     PaddedBatch batch;
     for (int64_t w = begin; w < std::min(windows, begin + options.batch); ++w) {
-      const Philox4 random = RandomWords({.seed = seed, .draw = kTextWindows}, w, 0);
-      const uint64_t bits = uint64_t{random.word[0]} << 32 | random.word[1];
-      const size_t first = bits % (tokens.size() - context);
+      const auto first = static_cast<size_t>(data::RandomWindow(
+          {.seed = seed, .draw = kTextWindows}, w, static_cast<int64_t>(tokens.size() - context)));
       batch.Add(tokens.subspan(first, context), tokens.subspan(first + 1, context));
     }
     const Window whole{.inputs = static_cast<int64_t>(context),

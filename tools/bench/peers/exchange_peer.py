@@ -120,6 +120,13 @@ def transformers_model(folder, activation, vocabulary=97):
     net.save_pretrained(folder)
 
 
+def train(tost, data, output, *more):
+    """A tiny model, trained far enough that its biases and scales are not their first values."""
+    shape = ("--layers", 3, "--heads", 4, "--width", 64, "--context", 48)
+    pace = ("--steps", 60, "--global_batch", 4, "--learning_rate", "0.01", "--warmup", 5)
+    run(tost, "train", "language", "--data", data, "--output", output, *shape, *pace, *more)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tost", required=True)
@@ -168,32 +175,7 @@ def main():
             ("biases", ("--model", "gpt2_char", "--bias")),
         ):
             ours, official, theirs = path(what + "1"), path(what + "2"), path(what + "3")
-            run(
-                tost,
-                "train",
-                "language",
-                "--data",
-                options.data,
-                "--output",
-                ours,
-                "--layers",
-                3,
-                "--heads",
-                4,
-                "--width",
-                64,
-                "--context",
-                48,
-                "--steps",
-                60,
-                "--global_batch",
-                4,
-                "--learning_rate",
-                "0.01",
-                "--warmup",
-                5,
-                *more,
-            )
+            train(tost, options.data, ours, *more)
             run(tost, "export", "--run", ours, "--output", official, "--check")
             run(
                 tost,
@@ -229,31 +211,7 @@ def main():
         )
 
         ours, official, state = path("tost1"), path("tost2"), path("tost3.pt")
-        run(
-            tost,
-            "train",
-            "language",
-            "--data",
-            options.data,
-            "--output",
-            ours,
-            "--layers",
-            3,
-            "--heads",
-            4,
-            "--width",
-            64,
-            "--context",
-            48,
-            "--steps",
-            60,
-            "--global_batch",
-            4,
-            "--learning_rate",
-            "0.01",
-            "--warmup",
-            5,
-        )
+        train(tost, options.data, ours)
         run(tost, "export", "--run", ours, "--output", official, "--check")
         weights = load_file(os.path.join(official, "model.safetensors"))
         for wrapper, dtype, bound in (
