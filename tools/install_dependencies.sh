@@ -8,7 +8,9 @@ packages=(
   libabsl-dev                                  # Abseil
   libdnnl-dev ocl-icd-opencl-dev               # oneDNN, the GEMM library; its CMake file wants OpenCL
   libcli11-dev nlohmann-json3-dev              # command line, JSON
-  libicu-dev libarchive-dev libssl-dev          # Unicode classes, archives, SHA-256
+  libicu-dev libarchive-dev libssl-dev         # Unicode classes, archives, SHA-256
+  libjpeg-dev libpng-dev libgif-dev            # pictures; libjpeg is libjpeg-turbo on both systems
+  libmatio-dev                                 # MATLAB files of Flowers-102
   libgtest-dev libgmock-dev libbenchmark-dev   # tests, benchmarks
   clang-format-14                              # 14 on every system: other versions format otherwise
   openmpi-bin libopenmpi-dev                   # several processes
