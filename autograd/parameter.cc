@@ -67,6 +67,16 @@ const Tensor& Parameter::In(DType dtype) const {
   return dtype == DType::kBFloat16 && compute_.defined() ? compute_ : value();
 }
 
+Grad& Parameter::grad() const {
+  TOST_CHECK(trained()) << name_ << " is frozen and has no gradient";
+  return *value().grad();
+}
+
+void Parameter::Freeze() {
+  value_ = value().Detached();
+  if (compute_.defined()) compute_ = compute_.Detached();
+}
+
 const Tensor& State::value() const {
   TOST_CHECK(value_.defined()) << name_ << " has no value before ParameterSet::Finalize";
   return value_;
@@ -161,6 +171,7 @@ void ParameterSet::BindGradients() {
     bucket.gradient = Tensor::Zeros(bucket.values.shape(), DType::kFloat32, device_);
     for (size_t i = 0; i < bucket.parameters.size(); ++i) {
       const Parameter& parameter = *bucket.parameters[i];
+      if (!parameter.trained()) continue;
       parameter.grad().BindTo(bucket.gradient.View(bucket.offsets[i], parameter.shape_));
     }
   }
@@ -169,12 +180,14 @@ void ParameterSet::BindGradients() {
 void ParameterSet::StartStep() {
   TOST_CHECK(finalized_) << "StartStep before Finalize";
   if (!buckets_.empty() && !buckets_[0].gradient.defined()) BindGradients();
-  for (const Parameter& parameter : parameters_) parameter.grad().Reset();
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.trained()) parameter.grad().Reset();
+  }
 }
 
 void ParameterSet::ZeroUnwrittenGradients() {
   for (const Parameter& parameter : parameters_) {
-    if (parameter.grad().written()) continue;
+    if (!parameter.trained() || parameter.grad().written()) continue;
     parameter.grad().Write(parameter.shape(), [&](Tensor& out, bool) {
       RuntimeOf(device_).FillZero(out.mutable_raw(),
                                   static_cast<size_t>(out.numel()) * SizeOf(out.dtype()));

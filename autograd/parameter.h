@@ -50,8 +50,13 @@ class Parameter {
   // The value as activations of type `dtype` want it: the bfloat16 copy of a decayed parameter when
   // dtype is bfloat16, the master value otherwise. The same gradient cell either way.
   const Tensor& In(DType dtype) const;
-  // Where its gradient gathers.
-  Grad& grad() const { return *value().grad(); }
+  // Where its gradient gathers. CHECKs that it is trained.
+  Grad& grad() const;
+
+  // Takes the parameter out of training, after ParameterSet::Finalize: its value becomes a constant
+  // of which no gradient is formed, and no optimizer touches it.
+  void Freeze();
+  bool trained() const { return value().grad() != nullptr; }
 
  private:
   friend class ParameterSet;
@@ -122,7 +127,7 @@ class ParameterSet {
 
   // Begins an update: the first gradient written into each cell sets it. Touches no memory.
   void StartStep();
-  // After the update's last backward: zero gradients for parameters that took no part.
+  // After the update's last backward: zero gradients for trained parameters that took no part.
   void ZeroUnwrittenGradients();
   // Brings the bfloat16 copies in line with the values (after loading a checkpoint).
   void RefreshComputeCopies();

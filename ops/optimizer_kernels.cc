@@ -30,10 +30,11 @@ void AdamW(const AdamWStep& options, const Tensor& gradient, Tensor& value, Tens
   adamw_kernel.On(value.device().type)(options, gradient, value, first, second, compute);
 }
 
-void Sgd(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum) {
+void Sgd(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum,
+         Tensor& compute) {
   RequireSameSize(value, gradient, "Sgd: value and gradient");
   RequireSameSize(value, momentum, "Sgd: value and momentum");
-  sgd_kernel.On(value.device().type)(options, gradient, value, momentum);
+  sgd_kernel.On(value.device().type)(options, gradient, value, momentum, compute);
 }
 
 void ExponentialMovingAverage(double decay, const Tensor& value, Tensor& average) {

@@ -32,14 +32,19 @@ struct AdamWStep {
 void AdamW(const AdamWStep& options, const Tensor& gradient, Tensor& value, Tensor& first,
            Tensor& second, Tensor& compute);
 
-// SGD with momentum, as torch.optim.SGD without dampening: b ← momentum · b + g (b = g at the first
-// step, when `first_step`); p ← p − lr · b.
+// SGD with momentum, as torch.optim.SGD without dampening, with ĝ = clip_factor · g + weight_decay
+// · p:
+//   b ← momentum · b + ĝ (b = ĝ at the first step, when `first_step`);  p ← p − lr · b
 struct SgdStep {
   double learning_rate = 1e-2;
   double momentum = 0.9;
+  double weight_decay = 0;
+  double clip_factor = 1;
   bool first_step = false;
 };
-void Sgd(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum);
+// `compute` as in AdamW.
+void Sgd(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum,
+         Tensor& compute);
 
 // average ← decay · average + (1 − decay) · value.
 void ExponentialMovingAverage(double decay, const Tensor& value, Tensor& average);
@@ -47,7 +52,8 @@ void ExponentialMovingAverage(double decay, const Tensor& value, Tensor& average
 using SquaredNormFn = double(const Tensor& x);
 using AdamWFn = void(const AdamWStep& options, const Tensor& gradient, Tensor& value, Tensor& first,
                      Tensor& second, Tensor& compute);
-using SgdFn = void(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum);
+using SgdFn = void(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum,
+                   Tensor& compute);
 using ExponentialMovingAverageFn = void(double decay, const Tensor& value, Tensor& average);
 extern Kernel<SquaredNormFn> squared_norm_kernel;
 extern Kernel<AdamWFn> adamw_kernel;

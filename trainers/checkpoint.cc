@@ -23,10 +23,17 @@ constexpr char kHead[] = "lm_head.weight";
 constexpr char kEmbedding[] = "transformer.wte.weight";
 constexpr char kExtra[] = "x.";  // before the keys of CheckpointState::extra
 
-// Tensors of a checkpoint that are no weights.
+constexpr char kFirst[] = "m.";
+constexpr char kSecond[] = "v.";
+constexpr char kAverage[] = "ema.";
+
 bool IsMoment(absl::string_view name) {
-  return absl::StartsWith(name, "m.") || absl::StartsWith(name, "v.");
+  return absl::StartsWith(name, kFirst) || absl::StartsWith(name, kSecond);
 }
+
+bool IsAverage(absl::string_view name) { return absl::StartsWith(name, kAverage); }
+
+bool IsWeight(absl::string_view name) { return !IsMoment(name) && !IsAverage(name); }
 
 std::map<std::string, std::string> MetadataOf(const ParameterSet& params,
                                               const CheckpointState& state) {
@@ -62,44 +69,50 @@ absl::Status ForEachSlice(
   return absl::OkStatus();
 }
 
-// The kinds of tensors in a checkpoint: prefix of the names, and a flat tensor per bucket.
+// Tensors of one kind in a checkpoint: prefix of the names, a flat tensor per bucket, and one per
+// state of the model or none at all.
 struct Kind {
   const char* prefix;
-  std::vector<Tensor> flat;
+  std::vector<Tensor> buckets;
+  std::vector<Tensor> states;
 };
 
-std::vector<Kind> KindsOf(const ParameterSet& params, const Moments* moments) {
-  std::vector<Kind> kinds(1, {"", {}});
-  for (const Bucket& bucket : params.buckets()) kinds[0].flat.push_back(bucket.values);
-  if (moments != nullptr) {
-    kinds.push_back({"m.", moments->first});
-    kinds.push_back({"v.", moments->second});
-  }
-  for (const Kind& kind : kinds) {
-    TOST_CHECK(kind.flat.size() == params.buckets().size())
-        << kind.flat.size() << " moments for " << params.buckets().size() << " buckets";
-  }
+Kind WeightsOf(const ParameterSet& params) {
+  Kind kind{.prefix = ""};
+  for (const Bucket& bucket : params.buckets()) kind.buckets.push_back(bucket.values);
+  for (const State& state : params.states()) kind.states.push_back(state.value());
+  return kind;
+}
+
+std::vector<Kind> KindsOf(const Moments& moments) {
+  std::vector<Kind> kinds(1, {.prefix = kFirst, .buckets = moments.first});
+  if (!moments.second.empty()) kinds.push_back({.prefix = kSecond, .buckets = moments.second});
   return kinds;
+}
+
+Kind KindOf(const WeightValues& average) {
+  return {.prefix = kAverage, .buckets = average.buckets, .states = average.states};
 }
 
 using VisitTensor = absl::FunctionRef<absl::Status(const std::string& name, const Tensor& values)>;
 
-absl::Status ForEachState(const ParameterSet& params, VisitTensor visit) {
-  for (const State& state : params.states()) {
-    TOST_RETURN_IF_ERROR(visit(state.name(), state.value()));
+absl::Status ForEachTensor(const ParameterSet& params, const Kind& kind, VisitTensor visit) {
+  TOST_CHECK(kind.buckets.size() == params.buckets().size())
+      << kind.buckets.size() << " tensors for " << params.buckets().size() << " buckets";
+  for (size_t i = 0; i < kind.states.size(); ++i) {
+    TOST_RETURN_IF_ERROR(
+        visit(absl::StrCat(kind.prefix, params.states()[i].name()), kind.states[i]));
   }
-  return absl::OkStatus();
+  return ForEachSlice(
+      params, [&](size_t b) -> const Tensor& { return kind.buckets[b]; },
+      [&](const Parameter& parameter, const Tensor& slice) {
+        return visit(absl::StrCat(kind.prefix, parameter.name()), slice);
+      });
 }
 
 absl::Status ForEachTensor(const ParameterSet& params, const std::vector<Kind>& kinds,
                            VisitTensor visit) {
-  for (const Kind& kind : kinds) {
-    TOST_RETURN_IF_ERROR(ForEachSlice(
-        params, [&](size_t b) -> const Tensor& { return kind.flat[b]; },
-        [&](const Parameter& parameter, const Tensor& slice) {
-          return visit(absl::StrCat(kind.prefix, parameter.name()), slice);
-        }));
-  }
+  for (const Kind& kind : kinds) TOST_RETURN_IF_ERROR(ForEachTensor(params, kind, visit));
   return absl::OkStatus();
 }
 
@@ -111,7 +124,7 @@ bool SameShape(const TensorEntry& entry, const Shape& shape) {
 std::string PrefixOf(const SafetensorsFile& file) {
   std::vector<std::string> names;
   for (const TensorEntry& entry : file.tensors()) {
-    if (!IsMoment(entry.name)) names.push_back(entry.name);
+    if (IsWeight(entry.name)) names.push_back(entry.name);
   }
   return WrapperPrefix(names);
 }
@@ -130,6 +143,25 @@ absl::Status ReadInto(const SafetensorsFile& file, const TensorEntry& entry, con
   return absl::OkStatus();
 }
 
+// Reads all tensors of these kinds, after checking that they are there.
+absl::Status ReadKinds(const SafetensorsFile& file, const ParameterSet& params,
+                       const std::vector<Kind>& kinds) {
+  TensorFaults faults;
+  TOST_CHECK_OK(ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
+    const TensorEntry* entry = file.Find(name);
+    if (entry == nullptr) {
+      faults.missing.push_back(name);
+    } else if (!SameShape(*entry, values.shape())) {
+      faults.AddShape(name, *entry, values.shape());
+    }
+    return absl::OkStatus();
+  }));
+  TOST_RETURN_IF_ERROR(ToStatus(faults, file.path()));
+  return ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
+    return ReadInto(file, *file.Find(name), values);
+  });
+}
+
 template <class Number>
 absl::Status ReadNumber(const SafetensorsFile& file, const char* key, Number& out) {
   const auto found = file.metadata().find(key);
@@ -143,23 +175,24 @@ absl::Status ReadNumber(const SafetensorsFile& file, const char* key, Number& ou
 }  // namespace
 
 absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
-                            const Moments* moments, const CheckpointState& state) {
-  const std::vector<Kind> kinds = KindsOf(params, moments);
+                            const Moments* moments, const CheckpointState& state,
+                            const WeightValues* average) {
+  std::vector<Kind> kinds(1, WeightsOf(params));
+  if (moments != nullptr) {
+    for (Kind& kind : KindsOf(*moments)) kinds.push_back(std::move(kind));
+  }
+  if (average != nullptr) kinds.push_back(KindOf(*average));
   std::vector<TensorEntry> entries;
-  const auto add = [&](const std::string& name, const Tensor& values) {
+  TOST_CHECK_OK(ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
     entries.push_back(EntryFor(name, values));
     return absl::OkStatus();
-  };
-  TOST_CHECK_OK(ForEachState(params, add));
-  TOST_CHECK_OK(ForEachTensor(params, kinds, add));
+  }));
   TOST_ASSIGN_OR_RETURN(
       SafetensorsWriter writer,
       SafetensorsWriter::Create(path, std::move(entries), MetadataOf(params, state)));
-  const auto append = [&](const std::string&, const Tensor& values) {
+  TOST_RETURN_IF_ERROR(ForEachTensor(params, kinds, [&](const std::string&, const Tensor& values) {
     return writer.Append(values);
-  };
-  TOST_RETURN_IF_ERROR(ForEachState(params, append));
-  TOST_RETURN_IF_ERROR(ForEachTensor(params, kinds, append));
+  }));
   return writer.Commit();
 }
 
@@ -170,8 +203,10 @@ bool IsCheckpoint(const std::map<std::string, std::string>& metadata) {
 
 Checkpoint::Checkpoint(SafetensorsFile file, std::string prefix)
     : file_(std::move(file)), prefix_(std::move(prefix)) {
-  has_moments_ = std::ranges::any_of(file_.tensors(),
-                                     [](const TensorEntry& entry) { return IsMoment(entry.name); });
+  for (const TensorEntry& entry : file_.tensors()) {
+    has_moments_ = has_moments_ || IsMoment(entry.name);
+    has_average_ = has_average_ || IsAverage(entry.name);
+  }
 }
 
 absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
@@ -247,7 +282,7 @@ absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
   const bool ties = params.Find(kEmbedding) != nullptr && params.Find(kHead) == nullptr;
   const std::string head = prefix_ + kHead;
   for (const TensorEntry& entry : file_.tensors()) {
-    const bool known = IsMoment(entry.name) || expected.contains(entry.name);
+    const bool known = !IsWeight(entry.name) || expected.contains(entry.name);
     if (!known && !(ties && entry.name == head)) faults.unexpected.push_back(entry.name);
   }
   TOST_RETURN_IF_ERROR(ToStatus(faults, file_.path()));
@@ -256,11 +291,10 @@ absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
     LogInfo(
         absl::StrCat(file_.path(), ": took the prefix \"", prefix_, "\" off the tensors' names"));
   }
-  const auto read = [&](const std::string& name, const Tensor& values) {
-    return ReadInto(file_, *Find("", name), values);
-  };
-  TOST_RETURN_IF_ERROR(ForEachState(params, read));
-  TOST_RETURN_IF_ERROR(ForEachTensor(params, KindsOf(params, nullptr), read));
+  TOST_RETURN_IF_ERROR(
+      ForEachTensor(params, WeightsOf(params), [&](const std::string& name, const Tensor& values) {
+        return ReadInto(file_, *Find("", name), values);
+      }));
   params.RefreshComputeCopies();
   return absl::OkStatus();
 }
@@ -270,23 +304,11 @@ absl::Status Checkpoint::LoadMoments(const ParameterSet& params, Moments& moment
     return absl::InvalidArgumentError(
         absl::StrCat(file_.path(), " holds no optimizer moments; a run cannot be resumed from it"));
   }
-  TensorFaults faults;
-  for (const Parameter& parameter : params.parameters()) {
-    for (const char* kind : {"m.", "v."}) {
-      const TensorEntry* entry = Find(kind, parameter.name());
-      if (entry == nullptr) {
-        faults.missing.push_back(absl::StrCat(kind, parameter.name()));
-      } else if (!SameShape(*entry, parameter.shape())) {
-        faults.AddShape(absl::StrCat(kind, parameter.name()), *entry, parameter.shape());
-      }
-    }
-  }
-  TOST_RETURN_IF_ERROR(ToStatus(faults, file_.path()));
-  std::vector<Kind> kinds = KindsOf(params, &moments);
-  kinds.erase(kinds.begin());
-  return ForEachTensor(params, kinds, [&](const std::string& name, const Tensor& values) {
-    return ReadInto(file_, *file_.Find(name), values);
-  });
+  return ReadKinds(file_, params, KindsOf(moments));
+}
+
+absl::Status Checkpoint::LoadAverage(const ParameterSet& params, WeightValues& average) const {
+  return ReadKinds(file_, params, {KindOf(average)});
 }
 
 }  // namespace tost::train

@@ -1,7 +1,8 @@
 // Checkpoints: everything a run needs to go on as if it had never stopped, in one safetensors file.
 //
-// Tensors, all float32 and unsharded: each parameter and each state under its own name, AdamW's
-// moments as `m.<name>` and `v.<name>` (absent in a weights-only file). Metadata: format ("tost
+// Tensors, all float32 and unsharded: each parameter and each state under its own name, the
+// optimizer's moments as `m.<name>` and `v.<name>` (absent in a weights-only file; SGD has no v), a
+// running average of the weights as `ema.<name>` if the run keeps one. Metadata: format ("tost
 // checkpoint"), version, update, seed, tokens, config, vocabulary, tied, and `x.<key>` for the
 // extra values.
 #ifndef TOST_TRAINERS_CHECKPOINT_H_
@@ -33,14 +34,21 @@ struct CheckpointState {
 // The optimizer's state: one flat float32 tensor per bucket, aligned with ParameterSet::buckets().
 struct Moments {
   std::vector<Tensor> first;   // m
-  std::vector<Tensor> second;  // v
+  std::vector<Tensor> second;  // v; empty: the optimizer has none
+};
+
+// A second set of values for a model: one flat float32 tensor per bucket, and one per state.
+struct WeightValues {
+  std::vector<Tensor> buckets;
+  std::vector<Tensor> states;
 };
 
 // Writes `path` at once and whole, or leaves what was there (see SafetensorsWriter). Without
-// `moments` the file holds weights only. A model whose head is the token embedding holds it once,
-// and the metadata's `tied` says "lm_head.weight=transformer.wte.weight".
+// `moments` the file holds weights only; `average` may be null too. A model whose head is the token
+// embedding holds it once, and the metadata's `tied` says "lm_head.weight=transformer.wte.weight".
 absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
-                            const Moments* moments, const CheckpointState& state);
+                            const Moments* moments, const CheckpointState& state,
+                            const WeightValues* average = nullptr);
 
 // Whether a safetensors file's metadata are those of SaveCheckpoint, of any version.
 bool IsCheckpoint(const std::map<std::string, std::string>& metadata);
@@ -62,6 +70,9 @@ class Checkpoint {
   absl::Status LoadWeights(ParameterSet& params) const;
   // Sets the moments, which have been allocated by the optimizer. Errors likewise.
   absl::Status LoadMoments(const ParameterSet& params, Moments& moments) const;
+  bool has_average() const { return has_average_; }
+  // Sets the running average, which has been allocated. Errors likewise.
+  absl::Status LoadAverage(const ParameterSet& params, WeightValues& average) const;
 
  private:
   Checkpoint(SafetensorsFile file, std::string prefix);
@@ -73,6 +84,7 @@ class Checkpoint {
   SafetensorsFile file_;
   std::string prefix_;  // that every weight's name begins with
   bool has_moments_ = false;
+  bool has_average_ = false;
 };
 
 }  // namespace tost::train

@@ -8,9 +8,13 @@
 #include "absl/status/statusor.h"
 #include "data/loader.h"
 #include "models/language_model.h"
-#include "trainers/trainer.h"
 
 namespace tost::train {
+
+struct Evaluation {
+  double loss = 0;  // mean over the targets, nats
+  int64_t targets = 0;
+};
 
 // Mean negative log-likelihood over all targets of the batches: sums are divided by counts once, at
 // the end. `update` varies the windows of the official random estimate.

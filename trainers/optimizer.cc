@@ -2,21 +2,50 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ops/optimizer_kernels.h"
 
 namespace tost::train {
 
-AdamW::AdamW(ParameterSet& params, AdamWOptions options) : params_(params), options_(options) {
-  for (const Bucket& bucket : params.buckets()) {
-    moments_.first.push_back(
-        Tensor::Zeros(bucket.values.shape(), DType::kFloat32, params.device()));
-    moments_.second.push_back(
-        Tensor::Zeros(bucket.values.shape(), DType::kFloat32, params.device()));
+Optimizer::Optimizer(ParameterSet& params, OptimizerOptions options)
+    : options_(std::move(options)), params_(params) {
+  for (size_t b = 0; b < params.buckets().size(); ++b) {
+    const Bucket& bucket = params.buckets()[b];
+    const bool decays = bucket.decay == Decay::kYes || options_.decay_everything;
+    const size_t first_run = runs_.size();
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const Parameter& parameter = *bucket.parameters[i];
+      if (!parameter.trained()) continue;
+      const Run run{.bucket = b,
+                    .offset = bucket.offsets[i],
+                    .count = parameter.shape().numel(),
+                    .rate_factor = options_.rate_factor ? options_.rate_factor(parameter) : 1,
+                    .weight_decay = decays ? options_.weight_decay : 0};
+      Run* last = runs_.size() > first_run ? &runs_.back() : nullptr;
+      if (last != nullptr && last->rate_factor == run.rate_factor &&
+          last->offset + last->count == run.offset) {
+        last->count += run.count;
+      } else {
+        runs_.push_back(run);
+      }
+    }
   }
 }
 
-StepResult AdamW::Step(float learning_rate) {
+std::vector<Tensor> Optimizer::ZerosFor(const ParameterSet& params) {
+  std::vector<Tensor> zeros;
+  for (const Bucket& bucket : params.buckets()) {
+    zeros.push_back(Tensor::Zeros(bucket.values.shape(), DType::kFloat32, params.device()));
+  }
+  return zeros;
+}
+
+Tensor Optimizer::PartOf(const Tensor& flat, const Run& run) {
+  return flat.defined() ? flat.View(run.offset, Shape{run.count}) : Tensor();
+}
+
+StepResult Optimizer::Step(float learning_rate) {
   params_.ZeroUnwrittenGradients();
   double squares = 0;
   for (const Bucket& bucket : params_.buckets()) squares += ops::SquaredNorm(bucket.gradient);
@@ -24,21 +53,50 @@ StepResult AdamW::Step(float learning_rate) {
   if (result.skipped) return result;
 
   ++updates_;
-  ops::AdamWStep step{.learning_rate = learning_rate,
-                      .beta1 = options_.beta1,
-                      .beta2 = options_.beta2,
-                      .epsilon = options_.epsilon,
-                      .step = updates_};
+  double clip_factor = 1;
   if (options_.clip_norm > 0) {
-    step.clip_factor = std::min(1.0, options_.clip_norm / (result.gradient_norm + 1e-6));
+    clip_factor = std::min(1.0, options_.clip_norm / (result.gradient_norm + 1e-6));
   }
-  for (size_t i = 0; i < params_.buckets().size(); ++i) {
-    Bucket& bucket = params_.buckets()[i];
-    step.weight_decay = bucket.decay == Decay::kYes ? options_.weight_decay : 0;
-    ops::AdamW(step, bucket.gradient, bucket.values, moments_.first[i], moments_.second[i],
-               bucket.compute);
+  for (const Run& run : runs_) {
+    const Bucket& bucket = params_.buckets()[run.bucket];
+    RunTensors tensors{.gradient = PartOf(bucket.gradient, run),
+                       .values = PartOf(bucket.values, run),
+                       .compute = PartOf(bucket.compute, run)};
+    Apply(run, learning_rate * run.rate_factor, clip_factor, tensors);
   }
   return result;
+}
+
+AdamW::AdamW(ParameterSet& params, OptimizerOptions options)
+    : Optimizer(params, std::move(options)) {
+  moments_ = {.first = ZerosFor(params), .second = ZerosFor(params)};
+}
+
+void AdamW::Apply(const Run& run, double learning_rate, double clip_factor, RunTensors& tensors) {
+  Tensor first = PartOf(moments_.first[run.bucket], run);
+  Tensor second = PartOf(moments_.second[run.bucket], run);
+  ops::AdamW({.learning_rate = learning_rate,
+              .beta1 = options_.beta1,
+              .beta2 = options_.beta2,
+              .epsilon = options_.epsilon,
+              .weight_decay = run.weight_decay,
+              .clip_factor = clip_factor,
+              .step = updates()},
+             tensors.gradient, tensors.values, first, second, tensors.compute);
+}
+
+Sgd::Sgd(ParameterSet& params, OptimizerOptions options) : Optimizer(params, std::move(options)) {
+  moments_ = {.first = ZerosFor(params)};
+}
+
+void Sgd::Apply(const Run& run, double learning_rate, double clip_factor, RunTensors& tensors) {
+  Tensor momentum = PartOf(moments_.first[run.bucket], run);
+  ops::Sgd({.learning_rate = learning_rate,
+            .momentum = options_.momentum,
+            .weight_decay = run.weight_decay,
+            .clip_factor = clip_factor,
+            .first_step = updates() == 1},
+           tensors.gradient, tensors.values, momentum, tensors.compute);
 }
 
 }  // namespace tost::train

@@ -32,10 +32,10 @@ std::string FormatDuration(double seconds) {
 }
 
 std::string Format(const ProgressReport& report) {
-  return absl::StrFormat("update %d/%d  loss %.3f  lr %.3g  norm %.2f  %s tokens/s  %s left",
+  return absl::StrFormat("update %d/%d  loss %.3f  lr %.3g  norm %.2f  %s %s/s  %s left",
                          report.update, report.updates, report.loss, report.learning_rate,
-                         report.gradient_norm, FormatCount(std::llround(report.tokens_per_second)),
-                         FormatDuration(report.seconds_left));
+                         report.gradient_norm, FormatCount(std::llround(report.items_per_second)),
+                         report.unit, FormatDuration(report.seconds_left));
 }
 
 ProgressLine::ProgressLine(std::chrono::milliseconds interval)

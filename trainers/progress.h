@@ -17,7 +17,8 @@ struct ProgressReport {
   double loss = 0;  // nats per target
   double learning_rate = 0;
   double gradient_norm = 0;
-  double tokens_per_second = 0;
+  double items_per_second = 0;
+  std::string unit = "tokens";
   double seconds_left = 0;
 };
 

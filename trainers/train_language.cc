@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
 #include "autograd/base/parallel.h"
 #include "data/loader.h"
@@ -105,10 +106,10 @@ class LanguageTraining {
     model_ = std::make_unique<models::LanguageModel>(params_->Root(), config_);
     params_->Finalize(compute_dtype_);
     optimizer_ =
-        std::make_unique<AdamW>(*params_, AdamWOptions{.beta1 = options_.beta1,
-                                                       .beta2 = options_.beta2,
-                                                       .weight_decay = options_.weight_decay,
-                                                       .clip_norm = options_.clip_norm});
+        std::make_unique<AdamW>(*params_, OptimizerOptions{.beta1 = options_.beta1,
+                                                           .beta2 = options_.beta2,
+                                                           .weight_decay = options_.weight_decay,
+                                                           .clip_norm = options_.clip_norm});
     return absl::OkStatus();
   }
 
@@ -156,10 +157,7 @@ class LanguageTraining {
         .loss_sum = [this](int64_t update, int micro_step) { return LossSum(update, micro_step); },
         .learning_rate =
             [this](int64_t update) { return LearningRateAt(options_, schedule_, update); },
-        .evaluate =
-            [this](int64_t update) {
-              return EvaluateLanguage(*model_, *evaluation_, compute_dtype_, update);
-            },
+        .evaluate = [this](int64_t update) { return Evaluate(update); },
         .save = [this](int64_t update) { return Save(update); }};
   }
 
@@ -171,10 +169,10 @@ class LanguageTraining {
     for (int micro_step = 0; micro_step < micro_steps_; ++micro_step) {
       TOST_ASSIGN_OR_RETURN(data::TokenBatch batch, loader_->Batch(update, micro_step));
       plan.targets += batch.valid_targets;
-      plan.tokens += batch.tokens.numel();
+      plan.items += batch.tokens.numel();
       batches_.push_back(std::move(batch));
     }
-    state_.tokens += plan.tokens;
+    state_.tokens += plan.items;
     return plan;
   }
 
@@ -187,6 +185,15 @@ class LanguageTraining {
         .compute_dtype = compute_dtype_,
         .random = RandomStream(options_.seed, static_cast<uint32_t>(update), batch.first_row)};
     return model_->Loss(batch.tokens, batch.targets, pass);
+  }
+
+  absl::StatusOr<EvaluationOutcome> Evaluate(int64_t update) {
+    TOST_ASSIGN_OR_RETURN(const Evaluation evaluation,
+                          EvaluateLanguage(*model_, *evaluation_, compute_dtype_, update));
+    return EvaluationOutcome{
+        .summary = absl::StrFormat("validation loss %.4f nats per token (%s tokens)",
+                                   evaluation.loss, FormatCount(evaluation.targets)),
+        .values = {{"loss", evaluation.loss}}};
   }
 
   absl::Status Save(int64_t update) {

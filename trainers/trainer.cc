@@ -24,6 +24,7 @@ bool IsMultiple(int64_t update, int64_t every) { return every > 0 && update % ev
 // The first parameter whose gradient holds a number that is not finite.
 std::string FirstNonFinite(const ParameterSet& params) {
   for (const Parameter& parameter : params.parameters()) {
+    if (!parameter.trained()) continue;
     for (float value : parameter.grad().value().ToHost()) {
       if (!std::isfinite(value)) return parameter.name();
     }
@@ -34,7 +35,7 @@ std::string FirstNonFinite(const ParameterSet& params) {
 class TrainingRun {
  public:
   TrainingRun(const TrainingTask& task, const TrainerOptions& options, ParameterSet& params,
-              AdamW& optimizer, MetricsWriter& metrics)
+              Optimizer& optimizer, MetricsWriter& metrics)
       : task_(task), options_(options), params_(params), optimizer_(optimizer), metrics_(metrics) {}
 
   absl::Status Run(int64_t first_update) {
@@ -62,12 +63,12 @@ class TrainingRun {
  private:
   absl::Status TrainOn(int64_t update) {
     const Clock::time_point start = Clock::now();
-    TOST_ASSIGN_OR_RETURN(const UpdatePlan plan, task_.plan(update));
+    TOST_ASSIGN_OR_RETURN(const UpdatePlan plan, PlanFor(update));
     const double data_wait = SecondsSince(start);
     const UpdateResult result = RunUpdate(task_, update, plan, params_, optimizer_);
     const double seconds = SecondsSince(start);
     training_seconds_ += seconds;
-    training_tokens_ += plan.tokens;
+    training_items_ += plan.items;
 
     const int64_t done = update - first_update_ + 1;
     const ProgressReport report{
@@ -76,22 +77,33 @@ class TrainingRun {
         .loss = result.loss,
         .learning_rate = task_.learning_rate(update),
         .gradient_norm = result.step.gradient_norm,
-        .tokens_per_second = static_cast<double>(training_tokens_) / training_seconds_,
+        .items_per_second = static_cast<double>(training_items_) / training_seconds_,
+        .unit = task_.unit,
         .seconds_left = training_seconds_ / static_cast<double>(done) *
                         static_cast<double>(options_.steps - update)};
     progress_.Update(report, update == options_.steps);
-    MetricsRecord record{
-        .update = update,
-        .kind = "train",
-        .values = {{"loss", result.loss},
-                   {"learning_rate", report.learning_rate},
-                   {"gradient_norm", report.gradient_norm},
-                   {"tokens_per_second", static_cast<double>(plan.tokens) / seconds},
-                   {"data_wait", data_wait},
-                   {"skipped", result.step.skipped ? 1 : 0}}};
+    MetricsRecord record{.update = update,
+                         .kind = "train",
+                         .values = {{"loss", result.loss},
+                                    {"learning_rate", report.learning_rate},
+                                    {"gradient_norm", report.gradient_norm},
+                                    {absl::StrCat(task_.unit, "_per_second"),
+                                     static_cast<double>(plan.items) / seconds},
+                                    {"data_wait", data_wait},
+                                    {"skipped", result.step.skipped ? 1 : 0}}};
     record.values.insert(record.values.end(), plan.values.begin(), plan.values.end());
     TOST_RETURN_IF_ERROR(metrics_.Write(record));
     return CheckFinite(update, result);
+  }
+
+  // When data cannot be read, what has been learnt so far is saved first.
+  absl::StatusOr<UpdatePlan> PlanFor(int64_t update) {
+    absl::StatusOr<UpdatePlan> plan = task_.plan(update);
+    if (!plan.ok() && update > first_update_) {
+      progress_.Clear();
+      TOST_RETURN_IF_ERROR(task_.save(update - 1));
+    }
+    return plan;
   }
 
   absl::Status CheckFinite(int64_t update, const UpdateResult& result) {
@@ -113,23 +125,21 @@ class TrainingRun {
 
   absl::Status EvaluateAfter(int64_t update) {
     const Clock::time_point start = Clock::now();
-    TOST_ASSIGN_OR_RETURN(const Evaluation evaluation, task_.evaluate(update));
+    TOST_ASSIGN_OR_RETURN(const EvaluationOutcome outcome, task_.evaluate(update));
     progress_.Clear();
-    LogInfo(absl::StrFormat("after update %d: validation loss %.4f nats per token (%s tokens, %s)",
-                            update, evaluation.loss, FormatCount(evaluation.targets),
-                            FormatDuration(SecondsSince(start))));
-    return metrics_.Write(
-        {.update = update, .kind = "evaluation", .values = {{"loss", evaluation.loss}}});
+    LogInfo(absl::StrCat("after update ", update, ": ", outcome.summary, " (",
+                         FormatDuration(SecondsSince(start)), ")"));
+    return metrics_.Write({.update = update, .kind = "evaluation", .values = outcome.values});
   }
 
   const TrainingTask& task_;
   const TrainerOptions& options_;
   ParameterSet& params_;
-  AdamW& optimizer_;
+  Optimizer& optimizer_;
   MetricsWriter& metrics_;
   ProgressLine progress_;
   int64_t first_update_ = 1;
-  int64_t training_tokens_ = 0;
+  int64_t training_items_ = 0;
   double training_seconds_ = 0;
   int skipped_in_a_row_ = 0;
 };
@@ -137,7 +147,7 @@ class TrainingRun {
 }  // namespace
 
 UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
-                       ParameterSet& params, AdamW& optimizer) {
+                       ParameterSet& params, Optimizer& optimizer) {
   const double scale = 1.0 / static_cast<double>(plan.targets > 0 ? plan.targets : 1);
   UpdateResult result;
   params.StartStep();
@@ -148,11 +158,12 @@ UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePla
     result.loss += loss_sum.Item() * scale;
   }
   result.step = optimizer.Step(task.learning_rate(update));
+  if (task.updated && !result.step.skipped) task.updated();
   return result;
 }
 
 absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,
-                         int64_t first_update, ParameterSet& params, AdamW& optimizer,
+                         int64_t first_update, ParameterSet& params, Optimizer& optimizer,
                          MetricsWriter& metrics) {
   return TrainingRun(task, options, params, optimizer, metrics).Run(first_update);
 }

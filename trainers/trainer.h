@@ -21,24 +21,28 @@ namespace tost::train {
 struct UpdatePlan {
   int micro_steps = 1;
   int64_t targets = 0;  // targets that count, over all micro-steps
-  int64_t tokens = 0;   // tokens read
+  int64_t items = 0;    // tokens or pictures read
   // What else metrics.jsonl should say of the update ("epoch", "shard").
   std::vector<std::pair<std::string, double>> values;
 };
 
-struct Evaluation {
-  double loss = 0;  // mean over the targets, nats
-  int64_t targets = 0;
+// What an evaluation found.
+struct EvaluationOutcome {
+  std::string summary;                                 // for people, without the update
+  std::vector<std::pair<std::string, double>> values;  // for metrics.jsonl
 };
 
 // What is trained, as the loop sees it. Updates count from 1.
 struct TrainingTask {
+  std::string unit = "tokens";  // what UpdatePlan::items counts
   // Reads the update's data, for the calls of `loss_sum` that follow.
   std::function<absl::StatusOr<UpdatePlan>(int64_t update)> plan;
   // The sum of the losses of a micro-step's targets, recorded on the current tape.
   std::function<Tensor(int64_t update, int micro_step)> loss_sum;
   std::function<float(int64_t update)> learning_rate;
-  std::function<absl::StatusOr<Evaluation>(int64_t update)> evaluate;
+  // Called after each update that was not skipped; may be empty.
+  std::function<void()> updated;
+  std::function<absl::StatusOr<EvaluationOutcome>(int64_t update)> evaluate;
   std::function<absl::Status(int64_t update)> save;
 };
 
@@ -51,10 +55,11 @@ struct TrainerOptions {
 };
 
 // Runs updates first_update … options.steps (or evaluates, when there is none left), evaluates and
-// saves at the end. Cancelled when a signal asked to stop: the last finished update has been saved.
+// saves at the end. Cancelled when a signal asked to stop: the last finished update has been saved,
+// as it is when data cannot be read.
 // Internal, naming the update and the first parameter at fault, when the gradient stays non-finite.
 absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,
-                         int64_t first_update, ParameterSet& params, AdamW& optimizer,
+                         int64_t first_update, ParameterSet& params, Optimizer& optimizer,
                          MetricsWriter& metrics);
 
 // One update: all micro-steps forward and backward, then the optimizer.
@@ -63,7 +68,7 @@ struct UpdateResult {
   StepResult step;
 };
 UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
-                       ParameterSet& params, AdamW& optimizer);
+                       ParameterSet& params, Optimizer& optimizer);
 
 }  // namespace tost::train
 

@@ -86,18 +86,24 @@ void AdamW(const AdamWStep& options, const Tensor& gradient, Tensor& value, Tens
   });
 }
 
-void Sgd(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum) {
+void Sgd(const SgdStep& options, const Tensor& gradient, Tensor& value, Tensor& momentum,
+         Tensor& compute) {
   VisitMaster(value.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T keep = static_cast<T>(options.first_step ? 0 : options.momentum);
     const T rate = static_cast<T>(options.learning_rate);
+    const T clip = static_cast<T>(options.clip_factor);
+    const T decay = static_cast<T>(options.weight_decay);
     const T* g = gradient.data<T>();
     T *p = value.mutable_data<T>(), *b = momentum.mutable_data<T>();
+    bfloat16* rounded = compute.defined() ? compute.mutable_data<bfloat16>() : nullptr;
     ParallelFor(value.numel(), kRange, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        const T pull = clip * g[i] + decay * p[i];
         // At the first step the buffer's contents are arbitrary and must not be read.
-        b[i] = keep == 0 ? g[i] : keep * b[i] + g[i];
+        b[i] = keep == 0 ? pull : keep * b[i] + pull;
         p[i] -= rate * b[i];
+        if (rounded != nullptr) rounded[i] = bfloat16(p[i]);
       }
     });
   });

@@ -152,11 +152,12 @@ TEST(OptimizerGolden, Sgd) {
       for (int p : {0, 1}) {
         Tensor value = file.Load(absl::StrCat("p", p, ".init"), dtype);
         Tensor momentum = Tensor::Empty(value.shape(), dtype);
+        Tensor none;
         for (int step = 0; step < Steps(file); ++step) {
           const std::string suffix = absl::StrCat(".", step);
           ops::Sgd(
               {.learning_rate = recipe.rate, .momentum = recipe.momentum, .first_step = step == 0},
-              file.Load(absl::StrCat("g", p, suffix), dtype), value, momentum);
+              file.Load(absl::StrCat("g", p, suffix), dtype), value, momentum, none);
           ExpectClose(value.ToHost<double>(), file.Doubles(absl::StrCat("p", p, suffix)), bound);
         }
       }

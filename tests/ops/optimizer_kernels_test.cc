@@ -86,10 +86,23 @@ TEST(Sgd, FirstStepDoesNotReadTheMomentum) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Tensor momentum = Tensor::FromHost<float>({2}, std::vector<float>{nan, nan});
   const Tensor gradient = Tensor::FromHost<float>({2}, std::vector<float>{4, -4});
-  Sgd({.learning_rate = 0.25, .momentum = 0.5, .first_step = true}, gradient, value, momentum);
+  Tensor none;
+  Sgd({.learning_rate = 0.25, .momentum = 0.5, .first_step = true}, gradient, value, momentum,
+      none);
   EXPECT_EQ(value.ToHost(), (std::vector<float>{0, 3}));
-  Sgd({.learning_rate = 0.25, .momentum = 0.5}, gradient, value, momentum);  // b = ±6
+  Sgd({.learning_rate = 0.25, .momentum = 0.5}, gradient, value, momentum, none);  // b = ±6
   EXPECT_EQ(value.ToHost(), (std::vector<float>{-1.5f, 4.5f}));
+}
+
+TEST(Sgd, DecayJoinsTheClippedGradientAndTheCopyFollows) {
+  Tensor value = Tensor::FromHost<float>({1}, std::vector<float>{2});
+  Tensor momentum = Tensor::Zeros({1}, DType::kFloat32);
+  Tensor compute = Tensor::Zeros({1}, DType::kBFloat16);
+  const Tensor gradient = Tensor::FromHost<float>({1}, std::vector<float>{8});
+  Sgd({.learning_rate = 0.25, .momentum = 0.5, .weight_decay = 1, .clip_factor = 0.25}, gradient,
+      value, momentum, compute);  // b = 0.25 · 8 + 1 · 2
+  EXPECT_EQ(value.ToHost(), std::vector<float>{1});
+  EXPECT_EQ(compute.ToHost(), std::vector<float>{1});
 }
 
 TEST(ExponentialMovingAverage, MovesByItsRest) {

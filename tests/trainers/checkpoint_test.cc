@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/data/test_files.h"
+#include "trainers/weight_average.h"
 
 namespace tost::train {
 namespace {
@@ -128,6 +129,28 @@ TEST_F(CheckpointTest, StatesLieAmongTheWeights) {
 
   ASSERT_TRUE(WriteSafetensors(path_, TensorsOf(*saved, "")).ok());
   EXPECT_THAT(std::string(Load(*loaded).message()), HasSubstr("1 missing (norm.running_var)"));
+}
+
+TEST_F(CheckpointTest, SgdHasOneMomentAndAnAverageLiesBesideTheWeights) {
+  const auto saved = Model(1);
+  Moments moments = MomentsOf(*saved, 3);
+  moments.second.clear();
+  WeightAverage average(*saved, 0.5);
+  ASSERT_TRUE(SaveCheckpoint(path_, *saved, &moments, {}, &average.values()).ok());
+
+  const auto loaded = Model(2);
+  const Checkpoint checkpoint = *Checkpoint::Open(path_);
+  EXPECT_TRUE(checkpoint.has_average());
+  ASSERT_TRUE(checkpoint.LoadWeights(*loaded).ok());
+  Moments one = MomentsOf(*loaded, -1);
+  EXPECT_THAT(std::string(checkpoint.LoadMoments(*loaded, one).message()), HasSubstr("3 missing"));
+  one.second.clear();
+  EXPECT_TRUE(checkpoint.LoadMoments(*loaded, one).ok());
+  const auto third = Model(3);
+  WeightAverage read(*third, 0.5);
+  ASSERT_TRUE(checkpoint.LoadAverage(*third, read.values()).ok());
+  read.Swap();
+  EXPECT_EQ(ValuesOf(*third), ValuesOf(*saved));
 }
 
 TEST_F(CheckpointTest, LoadingRefreshesTheBFloat16Copies) {

@@ -128,6 +128,66 @@ TEST(AdamW, AGradientThatIsNotFiniteChangesNothing) {
   }
 }
 
+// Gradients of size 1 move by the rate at AdamW's first step, whatever they are.
+TEST(AdamW, RateFactorsScaleTheRateParameterByParameter) {
+  Parameters p;
+  AdamW adamw(p.set, {.weight_decay = 0, .rate_factor = [](const Parameter& parameter) {
+                        return parameter.name() == "matrix" ? 0.25 : 1.0;
+                      }});
+  const std::vector<float> matrix = p.matrix.value().ToHost();
+  p.FakeBackward(1, 100);
+  adamw.Step(0.01f);
+  constexpr float kTolerance = 1e-6f;
+  for (size_t i = 0; i < matrix.size(); ++i) {
+    EXPECT_NEAR(std::abs(p.matrix.value().ToHost()[i] - matrix[i]), 0.0025f, kTolerance);
+  }
+  for (float value : p.vector.value().ToHost()) {
+    EXPECT_NEAR(std::abs(value - 1), 0.01f, kTolerance);
+  }
+}
+
+TEST(AdamW, FrozenParametersAreLeftAloneAndHaveNoPartInTheNorm) {
+  Parameters p(DType::kBFloat16);
+  p.unused.Freeze();
+  p.matrix.Freeze();
+  EXPECT_FALSE(p.matrix.trained());
+  EXPECT_EQ(p.matrix.In(DType::kBFloat16).grad(), nullptr);
+  AdamW adamw(p.set, {.weight_decay = 0.5});
+  const std::vector<float> matrix = p.matrix.value().ToHost();
+  p.set.StartStep();
+  p.vector.grad().Write(p.vector.shape(), [](Tensor& out, bool) {
+    for (int64_t i = 0; i < out.numel(); ++i) out.mutable_data<float>()[i] = 2;
+  });
+  EXPECT_DOUBLE_EQ(adamw.Step(0.01f).gradient_norm, std::sqrt(5 * 4.0));
+  EXPECT_EQ(p.matrix.value().ToHost(), matrix);
+  EXPECT_EQ(p.unused.value().ToHost(), std::vector<float>(2, 1.0f));
+  EXPECT_NE(p.vector.value().ToHost(), std::vector<float>(5, 1.0f));
+}
+
+TEST(AdamW, EverythingDecaysWhenAskedTo) {
+  Parameters p;
+  AdamW adamw(p.set, {.weight_decay = 0.5, .decay_everything = true});
+  p.set.StartStep();  // no gradients: decay alone
+  adamw.Step(0.01f);
+  for (float value : p.vector.value().ToHost()) EXPECT_FLOAT_EQ(value, 1 - 0.01f * 0.5f);
+}
+
+TEST(Sgd, MovesAgainstTheGradientAndKeepsItsMomentum) {
+  Parameters p;
+  Sgd sgd(p.set, {.momentum = 0.5, .weight_decay = 0, .clip_norm = 0});
+  EXPECT_TRUE(sgd.moments().second.empty());
+  float expected = 1;
+  for (const auto& [gradient, momentum] : {std::pair(2.0f, 2.0f), std::pair(4.0f, 5.0f)}) {
+    p.set.StartStep();
+    p.vector.grad().Write(p.vector.shape(), [g = gradient](Tensor& out, bool) {
+      for (int64_t i = 0; i < out.numel(); ++i) out.mutable_data<float>()[i] = g;
+    });
+    sgd.Step(0.25f);
+    expected -= 0.25f * momentum;
+    EXPECT_EQ(p.vector.value().ToHost(), std::vector<float>(5, expected));
+  }
+}
+
 TEST(AdamW, ComputeCopiesFollowTheValues) {
   Parameters p(DType::kBFloat16);
   AdamW adamw(p.set, {});
