@@ -1,5 +1,7 @@
 #include "models/layers.h"
 
+#include <cmath>
+
 #include "ops/batch_norm.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -15,9 +17,14 @@ Tensor BiasOf(const Parameter* bias) { return bias == nullptr ? Tensor() : bias-
 
 }  // namespace
 
-LinearLayer::LinearLayer(ParameterScope scope, int64_t in, int64_t out, Options options)
-    : weight_(&scope.Add("weight", {out, in}, Init::Normal(options.deviation), Decay::kYes)) {
-  if (options.bias) bias_ = &scope.Add("bias", {out}, Init::Zeros(), Decay::kNo);
+LinearLayer::LinearLayer(ParameterScope scope, int64_t in, int64_t out, Options options) {
+  const bool uniform = options.init == Start::kUniform;
+  const Init spread = Init::Uniform(1 / std::sqrt(static_cast<float>(in)));
+  weight_ = &scope.Add("weight", {out, in}, uniform ? spread : Init::Normal(options.deviation),
+                       Decay::kYes);
+  if (options.bias) {
+    bias_ = &scope.Add("bias", {out}, uniform ? spread : Init::Zeros(), Decay::kNo);
+  }
 }
 
 Tensor LinearLayer::operator()(const Tensor& x) const {

@@ -9,13 +9,15 @@
 
 namespace tost::models {
 
-// y = x wᵀ + b. Declares `weight` [out, in] ~ N(0, deviation²), decayed, and `bias` [out] = 0 if
-// any.
+// y = x wᵀ + b. Declares `weight` [out, in], decayed, and `bias` [out] if any.
 class LinearLayer {
  public:
+  // weight ~ N(0, deviation²) and bias 0, or both uniform in ±1/√in (PyTorch's own default).
+  enum class Start { kNormal, kUniform };
   struct Options {
     bool bias = true;
     float deviation = 0.02f;
+    Start init = Start::kNormal;
   };
   LinearLayer(ParameterScope scope, int64_t in, int64_t out, Options options);
 

@@ -75,38 +75,66 @@ constexpr VisionSize kVisionSizes[] = {
     {"small_24", 384, 24, 8}, {"medium_24", 512, 24, 8}, {"large_24", 768, 24, 16},
 };
 
-struct NamedVision {
+struct NamedImageModel {
   std::string name;
-  VisionConfig config;
+  ImageClassifierConfig config;
 };
 
-std::vector<NamedVision> VisionVariants() {
-  std::vector<NamedVision> variants;
-  for (const VisionFamily& family : kVisionFamilies) {
-    for (const VisionSize& size : kVisionSizes) {
-      VisionConfig config{.mixer = family.mixer,
-                          .width = size.width,
-                          .depth = size.depth,
-                          .heads = size.heads,
-                          // The branches of deep models start almost closed.
-                          .layer_scale = size.depth > 12 ? 1e-5f : 1.0f};
-      for (const int patch : {16, 8}) {
-        if (patch == 8 && !family.patch_8) continue;
-        config.patch = patch;
-        variants.push_back({absl::StrCat(family.name, "_cab_", size.name, "_p", patch), config});
-      }
-    }
-    for (const int patch : {4, 8}) {
-      variants.push_back({absl::StrCat(family.name, "_small_pictures_p", patch),
-                          {.mixer = family.mixer,
-                           .image_size = 32,
-                           .patch = patch,
-                           .width = 128,
-                           .depth = 6,
-                           .heads = 4,
-                           .classes = 10}});
+void AddReleased(const VisionFamily& family, std::vector<NamedImageModel>& variants) {
+  for (const VisionSize& size : kVisionSizes) {
+    VisionConfig config{.mixer = family.mixer,
+                        .width = size.width,
+                        .depth = size.depth,
+                        .heads = size.heads,
+                        // The branches of deep models start almost closed.
+                        .layer_scale = size.depth > 12 ? 1e-5f : 1.0f};
+    for (const int patch : {16, 8}) {
+      if (patch == 8 && !family.patch_8) continue;
+      config.patch = patch;
+      variants.push_back({absl::StrCat(family.name, "_cab_", size.name, "_p", patch), config});
     }
   }
+}
+
+// Patches of the models for small pictures, 32 pixels wide and of 10 classes.
+constexpr int kSmallPatches[] = {4, 8};
+
+void AddSmall(const VisionFamily& family, std::vector<NamedImageModel>& variants) {
+  for (const int patch : kSmallPatches) {
+    const VisionConfig config{.mixer = family.mixer,
+                              .image_size = 32,
+                              .patch = patch,
+                              .width = 128,
+                              .depth = 6,
+                              .heads = 4,
+                              .classes = 10};
+    variants.push_back({absl::StrCat(family.name, "_small_pictures_p", patch), config});
+  }
+}
+
+// Official configurations (model/crate.py).
+constexpr VisionSize kCrateSizes[] = {
+    {"tiny", 384, 12, 6}, {"small", 576, 12, 12}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
+
+void AddCrate(std::vector<NamedImageModel>& variants) {
+  for (const VisionSize& size : kCrateSizes) {
+    const CrateConfig config{.width = size.width, .depth = size.depth, .heads = size.heads};
+    variants.push_back({absl::StrCat("crate_", size.name), config});
+  }
+  for (const int patch : kSmallPatches) {
+    const CrateConfig config{
+        .image_size = 32, .patch = patch, .width = 128, .depth = 6, .heads = 4, .classes = 10};
+    variants.push_back({absl::StrCat("crate_small_pictures_p", patch), config});
+  }
+}
+
+std::vector<NamedImageModel> ImageVariants() {
+  std::vector<NamedImageModel> variants;
+  for (const VisionFamily& family : kVisionFamilies) {
+    AddReleased(family, variants);
+    AddSmall(family, variants);
+  }
+  AddCrate(variants);
   return variants;
 }
 
@@ -126,17 +154,17 @@ std::vector<std::string> LanguageVariantNames() {
   return names;
 }
 
-absl::StatusOr<VisionConfig> VisionVariant(absl::string_view name) {
-  for (const NamedVision& variant : VisionVariants()) {
+absl::StatusOr<ImageClassifierConfig> ImageVariant(absl::string_view name) {
+  for (const NamedImageModel& variant : ImageVariants()) {
     if (variant.name == name) return variant.config;
   }
   return absl::NotFoundError(absl::StrCat(
-      "unknown model ", name, "; known models: ", absl::StrJoin(VisionVariantNames(), ", ")));
+      "unknown model ", name, "; known models: ", absl::StrJoin(ImageVariantNames(), ", ")));
 }
 
-std::vector<std::string> VisionVariantNames() {
+std::vector<std::string> ImageVariantNames() {
   std::vector<std::string> names;
-  for (const NamedVision& variant : VisionVariants()) names.push_back(variant.name);
+  for (const NamedImageModel& variant : ImageVariants()) names.push_back(variant.name);
   return names;
 }
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/image_classifier.h"
 #include "models/language_model.h"
-#include "models/vision_model.h"
 
 namespace tost::models {
 
@@ -25,11 +25,12 @@ std::vector<std::string> LanguageVariantNames();
 // tost_cab_tiny_12_p16 … tost_cab_large_24_p8, xcit_cab_* and vit_cab_*: the official sizes and
 // patches for 224 x 224 pictures and 1000 classes, with all channels, heads and initial γ as their
 // names there (tost_cab_medium_12_* does not exist). tost_small_pictures_p4, …_p8, and xcit_ and
-// vit_ likewise: 6 layers, 4 heads, 128 wide, for 32 x 32 pictures of 10 classes; what two CPU
-// cores train on CIFAR-10. NotFound for any other.
-absl::StatusOr<VisionConfig> VisionVariant(absl::string_view name);
+// vit_ and crate_ likewise: 6 layers, 4 heads, 128 wide, for 32 x 32 pictures of 10 classes; what
+// two CPU cores train on CIFAR-10. crate_tiny, crate_small, crate_base, crate_large: the published
+// sizes of CRATE, for 224 x 224 pictures with patches of 16. NotFound for any other.
+absl::StatusOr<ImageClassifierConfig> ImageVariant(absl::string_view name);
 
-std::vector<std::string> VisionVariantNames();
+std::vector<std::string> ImageVariantNames();
 
 }  // namespace tost::models
 

@@ -140,10 +140,10 @@ Tensor FourierPositions::Features(int64_t rows, int64_t columns) {
   return Tensor::FromHost<float>({rows * columns, 2 * kFeatures}, features);
 }
 
-Tensor FourierPositions::operator()(int64_t rows, int64_t columns, DType dtype) const {
-  const Tensor features = Converted(Features(rows, columns), dtype);
+Tensor FourierPositions::operator()(int64_t rows, int64_t columns) const {
   const Shape matrix{weight_->shape()[0], weight_->shape()[1]};
-  return ops::Linear(features, ops::Reshape(weight_->In(dtype), matrix), bias_->value());
+  return ops::Linear(Features(rows, columns), ops::Reshape(weight_->value(), matrix),
+                     bias_->value());
 }
 
 TssaMixer::TssaMixer(ParameterScope scope, const VisionConfig& config)
@@ -231,22 +231,25 @@ VisionModel::VisionModel(ParameterScope scope, const VisionConfig& config)
   }
 }
 
-Tensor VisionModel::Logits(const Tensor& images, Pass& pass) const {
-  const Tensor grid = stem_(images, pass);
+Tensor VisionModel::Features(const Tensor& images, Pass& pass) const {
+  const DType dtype = pass.compute_dtype;
+  const Tensor grid = stem_(ops::Cast(images, dtype), pass);
   const int64_t batch = grid.shape()[0], rows = grid.shape()[1], columns = grid.shape()[2];
   const int64_t width = config_.width;
-  Tensor x =
-      ops::Reshape(grid, {batch, rows * columns, width}) + positions_(rows, columns, grid.dtype());
+  Tensor x = ops::Reshape(grid, {batch, rows * columns, width}) +
+             ops::Cast(positions_(rows, columns), dtype);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     auto block = [this, i](const Tensor& input, Pass& block_pass) {
       return blocks_[i](input, block_pass, static_cast<int>(i));
     };
     x = pass.recompute ? Recompute(block, x, pass) : block(x, pass);
   }
-  const Tensor token = ops::BroadcastTo(cls_token_->value(), {batch, 1, width});
+  const Tensor token = ops::BroadcastTo(ops::Cast(cls_token_->value(), dtype), {batch, 1, width});
   x = ops::Concat({token, x}, 1);
   for (const ClassAttentionBlock& block : class_blocks_) x = block(x, pass);
-  return head_(ops::Reshape(norm_(Tokens(x, 0, 1)), {batch, width}));
+  return ops::Reshape(norm_(Tokens(x, 0, 1)), {batch, width});
 }
+
+Tensor VisionModel::Head(const Tensor& features) const { return head_(features); }
 
 }  // namespace tost::models

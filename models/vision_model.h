@@ -57,7 +57,7 @@ class ConvStem {
 class FourierPositions {
  public:
   FourierPositions(ParameterScope scope, int64_t width);
-  Tensor operator()(int64_t rows, int64_t columns, DType dtype) const;  // [rows · columns, C]
+  Tensor operator()(int64_t rows, int64_t columns) const;  // [rows · columns, C], float32
   // With v = 2π r / (rows + 1e-6), r = 1 … rows, and θ_k = 10000^(2⌊k/2⌋/32): feature k < 32 of a
   // token in row r is sin(v/θ_k) for even k and cos(v/θ_k) for odd k; features 32 … 63 are those of
   // its column. [rows · columns, 64] float32.
@@ -139,9 +139,10 @@ class VisionModel {
   // Declares all parameters below `scope`. CHECKs config.Validate().
   VisionModel(ParameterScope scope, const VisionConfig& config);
 
-  // images [B, H, W, 3], channels last, in pass.compute_dtype → logits [B, classes]. Any H and W
-  // will do: positions are functions of the place.
-  Tensor Logits(const Tensor& images, Pass& pass) const;
+  // images [B, H, W, 3], channels last, → what the last linear layer reads [B, C], in
+  // pass.compute_dtype. Any H and W will do: positions are functions of the place.
+  Tensor Features(const Tensor& images, Pass& pass) const;
+  Tensor Head(const Tensor& features) const;  // [B, C] → logits [B, classes]
 
   const VisionConfig& config() const { return config_; }
 

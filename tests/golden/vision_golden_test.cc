@@ -5,7 +5,7 @@
 
 #include "autograd/tape.h"
 #include "gtest/gtest.h"
-#include "models/vision_model.h"
+#include "models/image_classifier.h"
 #include "ops/class_attention.h"
 #include "ops/cross_covariance_attention.h"
 #include "ops/ista.h"
@@ -152,7 +152,7 @@ TEST(VisionGolden, FourierPositions) {
     const std::vector<double> expected = by_token("y").ToHost<double>();
     params.StartStep();
     Tape tape;
-    const Tensor y = positions(rows, columns, DType::kFloat32);
+    const Tensor y = positions(rows, columns);
     tape.BackwardFrom(y, dy);
     ExpectClose(expected, y, 1e-6, "y");
     ExpectGradients(file, params);
@@ -191,6 +191,17 @@ TEST(VisionGolden, Blocks) {
   }
 }
 
+VisionConfig ConfigOf(const GoldenFile& file, VisionMixer mixer) {
+  return {.mixer = mixer,
+          .image_size = file.Int("img_size"),
+          .patch = static_cast<int>(file.Int("patch_size")),
+          .width = static_cast<int>(file.Int("embed_dim")),
+          .depth = static_cast<int>(file.Int("depth")),
+          .heads = static_cast<int>(file.Int("num_heads")),
+          .class_blocks = static_cast<int>(file.Int("cls_attn_layers")),
+          .classes = file.Int("num_classes")};
+}
+
 TEST(VisionGolden, WholeModels) {
   const std::pair<const char*, VisionMixer> kinds[] = {
       {"vision_tiny_tssa", VisionMixer::kTssa},
@@ -200,15 +211,7 @@ TEST(VisionGolden, WholeModels) {
     for (const GoldenFile& file : GoldenFiles(name)) {
       SCOPED_TRACE(name);
       ParameterSet params(Device::Cpu(), 0);
-      const models::VisionModel model(
-          params.Root(), {.mixer = mixer,
-                          .image_size = file.Int("img_size"),
-                          .patch = static_cast<int>(file.Int("patch_size")),
-                          .width = static_cast<int>(file.Int("embed_dim")),
-                          .depth = static_cast<int>(file.Int("depth")),
-                          .heads = static_cast<int>(file.Int("num_heads")),
-                          .class_blocks = static_cast<int>(file.Int("cls_attn_layers")),
-                          .classes = file.Int("num_classes")});
+      const models::ImageClassifier model(params.Root(), ConfigOf(file, mixer));
       params.Finalize();
       LoadParameters(file, "param.", params);
       const Tensor images = Images(file, "x"), labels = file.Load("label", DType::kInt32);
