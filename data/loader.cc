@@ -1,10 +1,6 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -152,88 +148,27 @@ absl::StatusOr<EpochPlan> PlanEpoch(const TokenDataset& data, const LoaderOption
   return plan;
 }
 
-// One thread, one batch ahead. The batch in preparation and its number are shared under the lock.
-class Loader::Prefetcher {
- public:
-  Prefetcher(const TokenDataset& data, const Loader& loader)
-      : data_(data), loader_(loader), thread_([this] { Run(); }) {}
-
-  ~Prefetcher() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-  // The rows of call number `call` = (update - 1) * micro_steps + micro_step; then starts on the
-  // next.
-  absl::StatusOr<Rows> Take(int64_t call) {
-    std::unique_lock lock(mutex_);
-    if (wanted_ != call) Order(call);
-    changed_.wait(lock, [&] { return ready_.has_value(); });
-    absl::StatusOr<Rows> rows = *std::move(ready_);
-    Order(call + 1);
-    return rows;
-  }
-
- private:
-  void Order(int64_t call) {
-    wanted_ = call;
-    ready_.reset();
-    changed_.notify_all();
-  }
-
-  void Run() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return stopping_ || (wanted_ >= 0 && !ready_.has_value()); });
-      if (stopping_) return;
-      const int64_t call = wanted_;
-      lock.unlock();
-      absl::StatusOr<Rows> rows = Assemble(call);
-      lock.lock();
-      if (wanted_ != call) continue;  // asked for another one meanwhile
-      ready_ = std::move(rows);
-      changed_.notify_all();
-    }
-  }
-
-  absl::StatusOr<Rows> Assemble(int64_t call) const {
-    const LoaderOptions& options = loader_.options();
-    const int64_t update = call / options.micro_steps + 1;
-    const int64_t first = loader_.FirstRow(call % options.micro_steps);
-    Rows rows = MakeRows(options.micro_batch, options.block_size);
-    for (int64_t row = 0; row < options.micro_batch; ++row) {
-      const TokenDataset::Position position = loader_.PositionOf(update, first + row);
-      TOST_RETURN_IF_ERROR(FillRow(data_, position, row, options.block_size, rows));
-    }
-    return rows;
-  }
-
-  const TokenDataset& data_;
-  const Loader& loader_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t wanted_ = -1;  // call number; -1: none yet
-  std::optional<absl::StatusOr<Rows>> ready_;
-  bool stopping_ = false;
-  std::thread thread_;
-};
-
 Loader::Loader(const TokenDataset& data, const LoaderOptions& options, EpochPlan plan)
     : data_(data),
       options_(options),
       plan_(std::move(plan)),
-      prefetcher_(std::make_unique<Prefetcher>(data, *this)) {}
-
-Loader::~Loader() = default;
+      prefetcher_([this](int64_t call) { return Assemble(call); }, /*workers=*/1) {}
 
 absl::StatusOr<std::unique_ptr<Loader>> Loader::Create(const TokenDataset& data,
                                                        const LoaderOptions& options) {
   TOST_ASSIGN_OR_RETURN(EpochPlan plan, PlanEpoch(data, options));
   return std::unique_ptr<Loader>(new Loader(data, options, std::move(plan)));
+}
+
+absl::StatusOr<TokenBatch> Loader::Assemble(int64_t call) const {
+  const int64_t update = call / options_.micro_steps + 1;
+  const int64_t first = FirstRow(call % options_.micro_steps);
+  Rows rows = MakeRows(options_.micro_batch, options_.block_size);
+  for (int64_t row = 0; row < options_.micro_batch; ++row) {
+    TOST_RETURN_IF_ERROR(
+        FillRow(data_, PositionOf(update, first + row), row, options_.block_size, rows));
+  }
+  return ToBatch(rows, options_.block_size, first, options_.device);
 }
 
 int64_t Loader::FirstRow(int64_t micro_step) const {
@@ -260,9 +195,7 @@ TokenDataset::Position Loader::PositionOf(int64_t update, int64_t i) const {
 absl::StatusOr<TokenBatch> Loader::Batch(int64_t update, int64_t micro_step) {
   TOST_CHECK(update >= 1 && micro_step >= 0 && micro_step < options_.micro_steps)
       << "update " << update << ", micro-step " << micro_step;
-  TOST_ASSIGN_OR_RETURN(const Rows rows,
-                        prefetcher_->Take((update - 1) * options_.micro_steps + micro_step));
-  return ToBatch(rows, options_.block_size, FirstRow(micro_step), options_.device);
+  return prefetcher_.Take((update - 1) * options_.micro_steps + micro_step);
 }
 
 absl::StatusOr<Evaluation> Evaluation::Create(const TokenDataset& data,

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "autograd/base/philox.h"
 #include "autograd/tensor.h"
+#include "data/prefetcher.h"
 #include "data/token_dataset.h"
 
 namespace tost::data {
@@ -83,7 +84,6 @@ class Loader {
   // `data` must outlive the loader. Starts the thread that reads ahead. Errors as PlanEpoch's.
   static absl::StatusOr<std::unique_ptr<Loader>> Create(const TokenDataset& data,
                                                         const LoaderOptions& options);
-  ~Loader();
 
   // `update` counts from 1, `micro_step` from 0. While the caller trains on the batch, the next one
   // in order is read; calls in any other order are as right, and wait for the disk.
@@ -99,8 +99,9 @@ class Loader {
   int64_t SequenceOf(int64_t update, int64_t i) const;
 
  private:
-  class Prefetcher;
   Loader(const TokenDataset& data, const LoaderOptions& options, EpochPlan plan);
+  // The batch of call number (update - 1) * micro_steps + micro_step.
+  absl::StatusOr<TokenBatch> Assemble(int64_t call) const;
   // Place in the global batch of this rank's first row of a micro-step.
   int64_t FirstRow(int64_t micro_step) const;
   TokenDataset::Position PositionOf(int64_t update, int64_t i) const;
@@ -108,7 +109,7 @@ class Loader {
   const TokenDataset& data_;
   LoaderOptions options_;
   EpochPlan plan_;
-  std::unique_ptr<Prefetcher> prefetcher_;
+  Prefetcher<TokenBatch> prefetcher_;  // the last member: its thread uses the others
 };
 
 struct EvaluationOptions {
