@@ -31,6 +31,11 @@ struct CheckpointState {
   std::map<std::string, std::string> extra;  // best values and the like
 };
 
+// The keys of CheckpointState::extra that runs of every kind have: the architecture, which
+// language_run.h and vision_run.h read, and what the run was trained on.
+inline constexpr char kModelKey[] = "model";
+inline constexpr char kDataKey[] = "data";
+
 // The optimizer's state: one flat float32 tensor per bucket, aligned with ParameterSet::buckets().
 struct Moments {
   std::vector<Tensor> first;   // m

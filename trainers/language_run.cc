@@ -1,7 +1,5 @@
 #include "trainers/language_run.h"
 
-#include <sys/stat.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,15 +15,6 @@ constexpr char kTssa[] = "tssa";
 constexpr char kAttention[] = "attention";
 constexpr char kExact[] = "exact";
 constexpr char kTanh[] = "tanh";
-
-absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such run folder or checkpoint file"));
-  }
-  if (!S_ISDIR(status.st_mode)) return path;
-  return NewestCheckpoint(RunFolder::CheckpointsIn(path));
-}
 
 // The number under `key`, or an error that names it.
 absl::StatusOr<int64_t> Integer(const json& object, const char* key, absl::string_view source) {
@@ -57,6 +46,10 @@ absl::StatusOr<models::LanguageConfig> LanguageConfigFromJson(absl::string_view 
   const json object = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     return absl::DataLossError(absl::StrCat(source, ": holds no description of a language model"));
+  }
+  if (object.contains("architecture")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, " is an image classifier, where a language model is needed"));
   }
   models::LanguageConfig config;
   const std::string mixer = object.value("mixer", json("")).is_string()

@@ -20,10 +20,6 @@ std::string ToJson(const models::LanguageConfig& config);
 absl::StatusOr<models::LanguageConfig> LanguageConfigFromJson(absl::string_view json,
                                                               absl::string_view source);
 
-// The keys under which a language run keeps its own values in CheckpointState::extra.
-inline constexpr char kModelKey[] = "model";
-inline constexpr char kDataKey[] = "data";
-
 struct LanguageRun {
   std::string checkpoint;  // path of the file the weights come from
   CheckpointState state;

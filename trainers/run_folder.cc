@@ -67,4 +67,13 @@ absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path, RunMode mode)
   return run;
 }
 
+absl::StatusOr<std::string> CheckpointAt(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such run folder or checkpoint file"));
+  }
+  if (!fs::is_directory(path, error)) return path;
+  return NewestCheckpoint(RunFolder::CheckpointsIn(path));
+}
+
 }  // namespace tost::train

@@ -32,6 +32,10 @@ class RunFolder {
   std::string path_;
 };
 
+// The checkpoint that `path` means: the newest of a run folder, or the file itself. NotFound when
+// there is none.
+absl::StatusOr<std::string> CheckpointAt(const std::string& path);
+
 }  // namespace tost::train
 
 #endif  // TOST_TRAINERS_RUN_FOLDER_H_

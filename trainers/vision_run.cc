@@ -1,0 +1,189 @@
+#include "trainers/vision_run.h"
+
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "trainers/run_folder.h"
+
+namespace tost::train {
+namespace {
+
+using models::CrateConfig;
+using models::ImageClassifierConfig;
+using models::VisionConfig;
+using models::VisionMixer;
+using nlohmann::json;
+
+constexpr char kArchitecture[] = "architecture";
+constexpr char kCrate[] = "crate";
+
+constexpr std::pair<const char*, VisionMixer> kMixers[] = {
+    {"token_statistics", VisionMixer::kTssa},
+    {"attention", VisionMixer::kAttention},
+    {"cross_covariance", VisionMixer::kCrossCovariance}};
+
+// Reading and writing go by the same list: field(name, value) for each field of a configuration.
+template <class Config, class Visit>
+void ForCommonFields(Config& config, Visit&& field) {
+  field("image_size", config.image_size);
+  field("patch", config.patch);
+  field("width", config.width);
+  field("depth", config.depth);
+  field("heads", config.heads);
+  field("classes", config.classes);
+}
+template <class Visit>
+void ForFields(VisionConfig& config, Visit&& field) {
+  ForCommonFields(config, field);
+  field("class_blocks", config.class_blocks);
+  field("layer_scale", config.layer_scale);
+}
+template <class Visit>
+void ForFields(CrateConfig& config, Visit&& field) {
+  ForCommonFields(config, field);
+  field("step", config.step);
+  field("sparsity", config.sparsity);
+}
+
+// Takes fields out of a description; the first that is missing or of another kind is the error.
+class FieldReader {
+ public:
+  FieldReader(const json& object, absl::string_view source) : object_(object), source_(source) {}
+
+  template <class Number>
+  void operator()(const char* name, Number& value) {
+    const auto found = object_.find(name);
+    const bool fits = found != object_.end() && Fits<Number>(*found);
+    if (fits) {
+      value = found->template get<Number>();
+    } else if (status_.ok()) {
+      status_ = absl::DataLossError(
+          absl::StrCat(source_, ": the model description has no ",
+                       std::is_integral_v<Number> ? "whole number " : "number ", name));
+    }
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  template <class Number>
+  static bool Fits(const json& value) {
+    if constexpr (std::is_integral_v<Number>) {
+      return value.is_number_integer() && value >= std::numeric_limits<Number>::min() &&
+             value <= std::numeric_limits<Number>::max();
+    } else {
+      return value.is_number();
+    }
+  }
+
+  const json& object_;
+  absl::string_view source_;
+  absl::Status status_;
+};
+
+template <class Config>
+absl::StatusOr<ImageClassifierConfig> ReadFields(const json& object, absl::string_view source,
+                                                 Config config) {
+  FieldReader reader(object, source);
+  ForFields(config, reader);
+  TOST_RETURN_IF_ERROR(reader.status());
+  if (const absl::Status valid = config.Validate(); !valid.ok()) {
+    return absl::DataLossError(absl::StrCat(source, ": ", valid.message()));
+  }
+  return config;
+}
+
+absl::StatusOr<std::vector<std::string>> ClassNamesOf(const CheckpointState& state, int64_t classes,
+                                                      const std::string& source) {
+  std::vector<std::string> names;
+  const auto found = state.extra.find(kClassesKey);
+  if (found == state.extra.end()) return names;
+  const json array = json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  bool fits = array.is_array() && std::ssize(array) == classes;
+  for (size_t i = 0; fits && i < array.size(); ++i) {
+    fits = array[i].is_string();
+    if (fits) names.push_back(array[i].get<std::string>());
+  }
+  if (fits) return names;
+  return absl::DataLossError(absl::StrCat(source, ": its \"", kClassesKey,
+                                          "\" is no list of the names of ", classes, " classes"));
+}
+
+}  // namespace
+
+std::string ToJson(const ImageClassifierConfig& config) {
+  json object;
+  if (const auto* vision = std::get_if<VisionConfig>(&config)) {
+    for (const auto& [name, mixer] : kMixers) {
+      if (mixer == vision->mixer) object[kArchitecture] = name;
+    }
+  } else {
+    object[kArchitecture] = kCrate;
+  }
+  const auto write = [&](const char* name, const auto& value) { object[name] = value; };
+  std::visit([&](auto fields) { ForFields(fields, write); }, config);
+  return object.dump();
+}
+
+absl::StatusOr<ImageClassifierConfig> ImageClassifierConfigFromJson(absl::string_view text,
+                                                                    absl::string_view source) {
+  const json object = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    return absl::DataLossError(
+        absl::StrCat(source, ": holds no description of an image classifier"));
+  }
+  const auto architecture = object.find(kArchitecture);
+  if (architecture == object.end() && object.contains("mixer")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, " is a language model, where an image classifier is needed"));
+  }
+  if (architecture != object.end()) {
+    if (*architecture == kCrate) return ReadFields(object, source, CrateConfig());
+    for (const auto& [name, mixer] : kMixers) {
+      if (*architecture == name) return ReadFields(object, source, VisionConfig{.mixer = mixer});
+    }
+  }
+  return absl::DataLossError(
+      absl::StrCat(source, ": unknown architecture ",
+                   architecture == object.end() ? "(none)" : architecture->dump()));
+}
+
+std::string ClassNamesToJson(const std::vector<std::string>& names) {
+  // Names come from folders, whose bytes may be anything.
+  return json(names).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+absl::StatusOr<VisionRunHeader> ReadVisionRunHeader(const std::string& path) {
+  VisionRunHeader header;
+  TOST_ASSIGN_OR_RETURN(header.checkpoint, CheckpointAt(path));
+  TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header.checkpoint));
+  TOST_ASSIGN_OR_RETURN(header.state, checkpoint.State());
+  TOST_ASSIGN_OR_RETURN(header.config, ImageClassifierConfigFromJson(header.state.extra[kModelKey],
+                                                                     header.checkpoint));
+  TOST_ASSIGN_OR_RETURN(
+      header.class_names,
+      ClassNamesOf(header.state, models::classes(header.config), header.checkpoint));
+  return header;
+}
+
+absl::StatusOr<VisionRun> LoadVisionRun(const std::string& path, DType compute_dtype) {
+  TOST_ASSIGN_OR_RETURN(VisionRunHeader header, ReadVisionRunHeader(path));
+  VisionRun run{.checkpoint = std::move(header.checkpoint),
+                .state = std::move(header.state),
+                .config = header.config,
+                .class_names = std::move(header.class_names)};
+  run.params = std::make_unique<ParameterSet>(Device::Cpu(), run.state.seed);
+  run.model = std::make_unique<models::ImageClassifier>(run.params->Root(), run.config);
+  run.params->Finalize(compute_dtype);
+  TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(run.checkpoint));
+  TOST_RETURN_IF_ERROR(checkpoint.LoadWeights(*run.params));
+  return run;
+}
+
+}  // namespace tost::train
