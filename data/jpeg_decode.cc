@@ -156,21 +156,24 @@ absl::Status JpegReader::Start(int eighths) {
 
 // Makes the library leave out what lies left, right and above of the part. Of pictures in several
 // scans every coefficient has been read by now, and the smoothing of incomplete ones looks far
-// around, so these are decoded from their first row on.
+// around; of pictures with less than every other chroma sample, libjpeg-turbo 2.1 takes a wrong
+// width for the chroma when it also scales. These rare ones are decoded from their first row on.
 absl::Status JpegReader::SkipTo(const Region& part) {
-  if (jpeg_has_multiple_scans(&info_)) return absl::OkStatus();
+  const bool usual = info_.max_h_samp_factor <= 2 && info_.max_v_samp_factor <= 2;
+  if (!usual || jpeg_has_multiple_scans(&info_)) return absl::OkStatus();
   const int columns = static_cast<int>(info_.output_width);
   const int begin = std::max(0, part.x - kMargin);
   const int end = std::min(columns, part.x + part.width + kMargin);
   const int rows = std::max(0, part.y - kMargin);
-  JDIMENSION first = static_cast<JDIMENSION>(begin);
-  JDIMENSION count = static_cast<JDIMENSION>(end - begin);
+  auto first = static_cast<JDIMENSION>(begin);
+  auto count = static_cast<JDIMENSION>(end - begin);
   const bool skipped = Guarded([&] {
     if (end - begin < columns) jpeg_crop_scanline(&info_, &first, &count);
     if (rows > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(rows));
   });
-  first_column_ = static_cast<int>(first);
-  return skipped ? absl::OkStatus() : Failure();
+  if (!skipped) return Failure();
+  if (end - begin < columns) first_column_ = static_cast<int>(first);
+  return absl::OkStatus();
 }
 
 bool JpegReader::ReadRows(const Region& part, std::vector<uint8_t>& row, Image& image) {
