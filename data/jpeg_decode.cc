@@ -1,13 +1,8 @@
 #include "data/jpeg_decode.h"
 
-// jpeglib.h needs these two before it.
-#include <jerror.h>
-#include <jpeglib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <csetjmp>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -17,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/errors.h"
+#include "data/libjpeg.h"
 
 namespace tost::data {
 namespace {

@@ -1,18 +1,15 @@
 #include "tests/data/test_images.h"
 
-// jpeglib.h needs these two before it.
-#include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "data/libjpeg.h"
 #include "gtest/gtest.h"
 #include "tests/data/test_files.h"
 
