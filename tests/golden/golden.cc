@@ -15,11 +15,6 @@
 namespace tost::golden {
 namespace {
 
-std::string Folder() {
-  const char* folder = std::getenv("TOST_GOLDEN_DIR");
-  return folder != nullptr && *folder != '\0' ? folder : TOST_SOURCE_DIR "/tests/golden";
-}
-
 template <class Stored, class T>
 std::vector<T> Convert(const std::vector<char>& bytes) {
   std::vector<T> values(bytes.size() / sizeof(Stored));
@@ -38,7 +33,8 @@ std::vector<T> Convert(const std::vector<char>& bytes) {
 size_t StoredSize(const std::string& type) {
   if (type == "F64" || type == "I64") return 8;
   if (type == "F32") return 4;
-  TOST_CHECK(type == "BF16") << "golden files hold no " << type;
+  if (type == "U8") return 1;
+  TOST_CHECK(type == "BF16" || type == "U16") << "golden files hold no " << type;
   return 2;
 }
 
@@ -61,6 +57,11 @@ std::pair<double, size_t> LargestDifference(const std::vector<double>& a,
 }
 
 }  // namespace
+
+std::string GoldenFolder() {
+  const char* folder = std::getenv("TOST_GOLDEN_DIR");
+  return folder != nullptr && *folder != '\0' ? folder : TOST_SOURCE_DIR "/tests/golden";
+}
 
 GoldenFile GoldenFile::Read(const std::string& path) {
   GoldenFile file;
@@ -117,6 +118,8 @@ std::vector<T> GoldenFile::Values(const std::string& tensor) const {
   if (entry.type == "F64") return Convert<double, T>(entry.bytes);
   if (entry.type == "F32") return Convert<float, T>(entry.bytes);
   if (entry.type == "I64") return Convert<int64_t, T>(entry.bytes);
+  if (entry.type == "U16") return Convert<uint16_t, T>(entry.bytes);
+  if (entry.type == "U8") return Convert<uint8_t, T>(entry.bytes);
   return Convert<bfloat16, T>(entry.bytes);
 }
 
@@ -124,6 +127,7 @@ template std::vector<double> GoldenFile::Values(const std::string&) const;
 template std::vector<float> GoldenFile::Values(const std::string&) const;
 template std::vector<int64_t> GoldenFile::Values(const std::string&) const;
 template std::vector<int32_t> GoldenFile::Values(const std::string&) const;
+template std::vector<uint8_t> GoldenFile::Values(const std::string&) const;
 
 Tensor GoldenFile::Load(const std::string& tensor, DType dtype) const {
   if (dtype == DType::kInt32) return Tensor::FromHost(ShapeOf(tensor), Values<int32_t>(tensor));
@@ -147,14 +151,14 @@ bool GoldenFile::Flag(const std::string& key) const {
 std::vector<GoldenFile> GoldenFiles(const std::string& prefix) {
   std::vector<std::string> paths;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(Folder(), error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder(), error)) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(prefix, 0) == 0 && entry.path().extension() == ".safetensors") {
       paths.push_back(entry.path().string());
     }
   }
   std::sort(paths.begin(), paths.end());
-  EXPECT_FALSE(paths.empty()) << "no " << prefix << "*.safetensors in " << Folder();
+  EXPECT_FALSE(paths.empty()) << "no " << prefix << "*.safetensors in " << GoldenFolder();
   std::vector<GoldenFile> files;
   for (const std::string& path : paths) files.push_back(GoldenFile::Read(path));
   return files;

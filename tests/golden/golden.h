@@ -23,6 +23,9 @@
 
 namespace tost::golden {
 
+// TOST_GOLDEN_DIR, or tests/golden.
+std::string GoldenFolder();
+
 class GoldenFile {
  public:
   // Reads a safetensors file. CHECKs that it is well-formed.
@@ -34,7 +37,8 @@ class GoldenFile {
   Shape ShapeOf(const std::string& tensor) const;
   bool IsInteger(const std::string& tensor) const;
 
-  // Elements in row-major order, converted from whatever type the file holds (F32, F64, BF16, I64).
+  // Elements in row-major order, converted from whatever type the file holds (F32, F64, BF16,
+  // I64, U16, U8).
   template <class T>
   std::vector<T> Values(const std::string& tensor) const;
   std::vector<double> Doubles(const std::string& tensor) const { return Values<double>(tensor); }
@@ -65,8 +69,8 @@ class GoldenFile {
   std::map<std::string, Entry> entries_;
 };
 
-// All files of a kind (name prefix), sorted by name, from the folder TOST_GOLDEN_DIR (default
-// tests/golden). Fails the running test when there is none.
+// All files of a kind (name prefix), sorted by name, from GoldenFolder(). Fails the running
+// test when there is none.
 std::vector<GoldenFile> GoldenFiles(const std::string& prefix);
 
 // Bounds, relative to the largest entry of the float64 truth.
