@@ -17,7 +17,9 @@ using Matrix = std::array<double, 6>;
 
 Image Filled(int width, int height, const Color& color) {
   Image image(width, height);
-  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = color[i % kChannels];
+  for (int x = 0; x < width; ++x) std::copy(color.begin(), color.end(), image.Pixel(x, 0));
+  const size_t row = static_cast<size_t>(width) * kChannels;
+  for (int y = 1; y < height; ++y) std::memcpy(image.Pixel(0, y), image.pixels.data(), row);
   return image;
 }
 
@@ -58,54 +60,50 @@ void Nearest(const Image& in, const Matrix& m, Image& out) {
   }
 }
 
-// A pixel in four lanes; the fourth holds the next pixel's red and is thrown away.
-using Bytes4 [[gnu::vector_size(4)]] = uint8_t;
+// A pixel in four lanes; the fourth holds a value that nothing reads.
+using Words4 [[gnu::vector_size(16)]] = uint32_t;
 using Ints4 [[gnu::vector_size(16)]] = int32_t;
 using Doubles4 [[gnu::vector_size(32)]] = double;
 
-// A picture with a readable byte behind its last pixel, read at columns and rows that are moved to
-// the border where they lie beyond it.
+// A picture, 32 bytes a pixel, since each is read up to sixteen times, read at columns and rows
+// that are moved to the border where they lie beyond it.
 struct Source {
   explicit Source(const Image& image)
-      : width(image.width), height(image.height), pixels(image.pixels) {
-    pixels.push_back(0);
+      : width(image.width), height(image.height), pixels(image.pixels.size() / kChannels) {
+    uint32_t word = 0;
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      // The last pixel has no fourth byte to read.
+      std::memcpy(&word, &image.pixels[i * kChannels], i + 1 < pixels.size() ? 4 : kChannels);
+      const Words4 channels = (Words4{word, word, word, word} >> Words4{0, 8, 16, 24}) & 0xff;
+      pixels[i] = __builtin_convertvector(reinterpret_cast<const Ints4&>(channels), Doubles4);
+    }
   }
 
-  size_t Column(int x) const {
-    return static_cast<size_t>(std::clamp(x, 0, width - 1)) * kChannels;
-  }
-  const uint8_t* Row(int y) const {
+  int Column(int x) const { return std::clamp(x, 0, width - 1); }
+  const Doubles4* Row(int y) const {
     const int inside = std::clamp(y, 0, height - 1);
-    return pixels.data() + static_cast<size_t>(inside) * static_cast<size_t>(width) * kChannels;
+    return pixels.data() + static_cast<size_t>(inside) * static_cast<size_t>(width);
   }
 
   int width, height;
-  std::vector<uint8_t> pixels;
+  std::vector<Doubles4> pixels;
 };
 
-// Vectors go by reference: how one is passed by value differs between instruction sets.
-void Load(const uint8_t* pixel, Doubles4& value) {
-  Bytes4 bytes;
-  std::memcpy(&bytes, pixel, sizeof(bytes));
-  value = __builtin_convertvector(__builtin_convertvector(bytes, Ints4), Doubles4);
-}
-
-// Truncates values within 0 … 255.
+// Truncates values within 0 … 255. Vectors go by reference: how they are passed by value differs
+// between instruction sets.
 void Store(const Doubles4& value, uint8_t* pixel) {
-  const Bytes4 bytes = __builtin_convertvector(__builtin_convertvector(value, Ints4), Bytes4);
-  std::memcpy(pixel, &bytes, kChannels);
+  const Ints4 channels = __builtin_convertvector(value, Ints4);
+  for (int c = 0; c < kChannels; ++c) pixel[c] = static_cast<uint8_t>(channels[c]);
 }
 
 struct Bilinear {
   // The value at column x + dx, row y + dy.
   static void At(const Source& in, int x, int y, double dx, double dy, uint8_t* out) {
-    const size_t columns[2] = {in.Column(x), in.Column(x + 1)};
+    const int columns[2] = {in.Column(x), in.Column(x + 1)};
     Doubles4 rows[2];
     for (int j = 0; j < 2; ++j) {
-      const uint8_t* row = in.Row(y + j);
-      Doubles4 left, right;
-      Load(row + columns[0], left);
-      Load(row + columns[1], right);
+      const Doubles4* row = in.Row(y + j);
+      const Doubles4 left = row[columns[0]], right = row[columns[1]];
       rows[j] = left + (right - left) * dx;
     }
     Store(rows[0] + (rows[1] - rows[0]) * dy, out);
@@ -122,12 +120,12 @@ struct Bicubic {
   }
 
   static void At(const Source& in, int x, int y, double dx, double dy, uint8_t* out) {
-    const size_t columns[4] = {in.Column(x - 1), in.Column(x), in.Column(x + 1), in.Column(x + 2)};
+    const int columns[4] = {in.Column(x - 1), in.Column(x), in.Column(x + 1), in.Column(x + 2)};
     Doubles4 rows[4], value;
     for (int j = 0; j < 4; ++j) {
-      const uint8_t* row = in.Row(y - 1 + j);
+      const Doubles4* row = in.Row(y - 1 + j);
       Doubles4 pixels[4];
-      for (int i = 0; i < 4; ++i) Load(row + columns[i], pixels[i]);
+      for (int i = 0; i < 4; ++i) pixels[i] = row[columns[i]];
       Cubic(pixels, dx, rows[j]);
     }
     Cubic(rows, dy, value);

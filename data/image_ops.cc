@@ -58,9 +58,10 @@ std::vector<uint8_t> Luma(const Image& image) {
 }
 
 inline uint8_t Blend(int degenerate, float factor, int value) {
-  const float blended =
-      static_cast<float>(degenerate) + factor * static_cast<float>(value - degenerate);
-  return static_cast<uint8_t>(static_cast<int>(std::clamp(blended, 0.0f, 255.0f)));
+  float blended = static_cast<float>(degenerate) + factor * static_cast<float>(value - degenerate);
+  blended = blended > 0 ? blended : 0;
+  blended = blended < 255 ? blended : 255;
+  return static_cast<uint8_t>(static_cast<int>(blended));
 }
 
 // Of every value, against one that is the same for the whole picture.
@@ -69,19 +70,14 @@ Image BlendWith(uint8_t degenerate, Image image, double factor) {
                 TableOf([&](int v) { return Blend(degenerate, static_cast<float>(factor), v); }));
 }
 
-// The smoothed value at `p`, of values that lie `row` bytes apart from row to row. The order of the
-// sums decides the last bit of a float, and with it some truncated values.
-inline int Smoothed(const uint8_t* p, size_t row) {
-  constexpr float kSide = 1.0f / 13.0f, kMiddle = 5.0f / 13.0f;
-  auto sum = [](const uint8_t* q, float middle) {
-    return static_cast<float>(q[-kChannels]) * kSide + static_cast<float>(q[0]) * middle +
-           static_cast<float>(q[kChannels]) * kSide;
-  };
-  float total = 0.5f;
-  total += sum(p + row, kSide);
-  total += sum(p, kMiddle);
-  total += sum(p - row, kSide);
-  return static_cast<int>(std::min(total, 255.0f));
+// Weighted sums of three pixels next to each other, for values [kChannels, size - kChannels).
+void SumsAlong(const uint8_t* row, size_t size, float middle, float* sums) {
+  constexpr float kSide = 1.0f / 13.0f;
+#pragma omp simd
+  for (size_t i = kChannels; i < size - kChannels; ++i) {
+    sums[i] = static_cast<float>(row[i - kChannels]) * kSide + static_cast<float>(row[i]) * middle +
+              static_cast<float>(row[i + kChannels]) * kSide;
+  }
 }
 
 Table AutoContrastTable(const Histogram& counts) {
@@ -136,14 +132,20 @@ Image AdjustContrast(Image image, double factor) {
 Image AdjustSharpness(Image image, double factor) {
   if (image.width < 3 || image.height < 3) return image;
   const Image original = image;
-  const size_t row = static_cast<size_t>(image.width) * kChannels;
+  const size_t size = static_cast<size_t>(image.width) * kChannels;
   const float f = static_cast<float>(factor);
+  std::vector<float> above(size), here(size), below(size);
   for (int y = 1; y < image.height - 1; ++y) {
     const uint8_t* in = original.Pixel(0, y);
     uint8_t* out = image.Pixel(0, y);
+    SumsAlong(in + size, size, 1.0f / 13.0f, below.data());
+    SumsAlong(in, size, 5.0f / 13.0f, here.data());
+    SumsAlong(in - size, size, 1.0f / 13.0f, above.data());
 #pragma omp simd
-    for (size_t i = kChannels; i < row - kChannels; ++i) {
-      out[i] = Blend(Smoothed(in + i, row), f, in[i]);
+    for (size_t i = kChannels; i < size - kChannels; ++i) {
+      // The order of the sums decides the last bit, and with it some truncated values.
+      const float smoothed = 0.5f + below[i] + here[i] + above[i];
+      out[i] = Blend(static_cast<int>(smoothed), f, in[i]);
     }
   }
   return image;

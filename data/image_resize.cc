@@ -135,46 +135,57 @@ Taps TapsOf(const Axis& axis, Filter filter) {
   return taps;
 }
 
-// A pixel in four lanes; the fourth holds the next pixel's red and is thrown away.
-using Bytes4 [[gnu::vector_size(4)]] = uint8_t;
-using Ints4 [[gnu::vector_size(16)]] = int32_t;
+// Rows are resampled four at a time: sixteen lanes hold a pixel of each. A pixel takes four of
+// them, of which the last holds a value that nothing reads.
+constexpr int kRowsTogether = 4;
+constexpr int kLanes = 4 * kRowsTogether;
+using Lanes [[gnu::vector_size(kLanes * sizeof(int32_t))]] = int32_t;
+using LaneBytes [[gnu::vector_size(kLanes)]] = uint8_t;
+using Pixel [[gnu::vector_size(16)]] = uint32_t;
 
-Ints4 LoadPixel(const uint8_t* pixel) {
-  Bytes4 bytes;
-  std::memcpy(&bytes, pixel, sizeof(bytes));
-  return __builtin_convertvector(bytes, Ints4);
+// Writes the pixels of `row`, behind which a byte is readable, into lanes [4 k, 4 k + 4) of `out`.
+void Spread(const uint8_t* row, int width, int k, Lanes* out) {
+  for (int x = 0; x < width; ++x, row += kChannels) {
+    uint32_t word;
+    std::memcpy(&word, row, sizeof(word));
+    const Pixel pixel = (Pixel{word, word, word, word} >> Pixel{0, 8, 16, 24}) & 0xff;
+    std::memcpy(reinterpret_cast<char*>(out + x) + static_cast<size_t>(k) * sizeof(pixel), &pixel,
+                sizeof(pixel));
+  }
 }
 
-void StorePixel(const Ints4& sum, uint8_t* pixel) {
-  Ints4 value = sum >> kWeightBits;
-  value = value < 0 ? 0 : value;
-  value = value > 255 ? 255 : value;
-  const Bytes4 bytes = __builtin_convertvector(value, Bytes4);
-  std::memcpy(pixel, &bytes, sizeof(bytes));
-}
-
-// One row. Both rows need a readable or writable byte behind their last pixel.
-void ResampleRow(const uint8_t* row, const Taps& taps, uint8_t* out) {
+// The outputs of four rows of pixels, four bytes a pixel and row.
+void ResampleLanes(const Lanes* in, const Taps& taps, LaneBytes* out) {
   for (const Taps::Range& range : taps.outputs) {
-    Ints4 sum = {kRounding, kRounding, kRounding, kRounding};
-    const uint8_t* pixel = row + static_cast<size_t>(range.first) * kChannels;
-    for (int k = 0; k < range.count; ++k, pixel += kChannels) {
-      sum += LoadPixel(pixel) * range.weights[k];
-    }
-    StorePixel(sum, out);
-    out += kChannels;
+    Lanes sum = Lanes{} + kRounding;
+    for (int k = 0; k < range.count; ++k) sum += in[range.first + k] * range.weights[k];
+    sum >>= kWeightBits;
+    sum = sum < 0 ? 0 : sum;
+    sum = sum > 255 ? 255 : sum;
+    *out++ = __builtin_convertvector(sum, LaneBytes);
   }
 }
 
 Image ResampleRows(const Pixels& in, const Taps& taps) {
   Image result(static_cast<int>(taps.outputs.size()), in.height);
-  const size_t in_size = static_cast<size_t>(in.width) * kChannels;
-  const size_t out_size = taps.outputs.size() * kChannels;
-  std::vector<uint8_t> row(in_size + 1), out(out_size + 1);
-  for (int y = 0; y < in.height; ++y) {
-    std::memcpy(row.data(), in.Row(y), in_size);
-    ResampleRow(row.data(), taps, out.data());
-    std::memcpy(result.Pixel(0, y), out.data(), out_size);
+  const size_t size = static_cast<size_t>(in.width) * kChannels;
+  std::vector<uint8_t> row(size + 1);
+  std::vector<Lanes> lanes(static_cast<size_t>(in.width));
+  std::vector<LaneBytes> out(taps.outputs.size());
+  for (int y = 0; y < in.height; y += kRowsTogether) {
+    const int rows = std::min(kRowsTogether, in.height - y);
+    for (int k = 0; k < rows; ++k) {
+      std::memcpy(row.data(), in.Row(y + k), size);
+      Spread(row.data(), in.width, k, lanes.data());
+    }
+    ResampleLanes(lanes.data(), taps, out.data());
+    for (int k = 0; k < rows; ++k) {
+      uint8_t* pixel = result.Pixel(0, y + k);
+      for (const LaneBytes& bytes : out) {
+        std::memcpy(pixel, reinterpret_cast<const char*>(&bytes) + 4 * k, kChannels);
+        pixel += kChannels;
+      }
+    }
   }
   return result;
 }
