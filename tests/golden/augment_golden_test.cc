@@ -4,10 +4,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "data/image_ops.h"
 #include "data/image_resize.h"
+#include "data/random_augment.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden.h"
@@ -93,6 +97,81 @@ Image Resized(const json& p, const Image& source) {
   if (!p.contains("box_ltrb")) return Resize(source, width, height, FilterOf(p));
   const auto box = p.at("box_ltrb").get<std::vector<double>>();
   return Resize(source, width, height, FilterOf(p), {box[0], box[1], box[2], box[3]});
+}
+
+using Operation = RandAugment::Operation;
+
+// "BrightnessIncreasing", "translate_x" and "TranslateXRel" without case, dashes and suffixes.
+Operation OperationNamed(std::string name) {
+  std::erase(name, '_');
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const std::string suffix : {"increasing", "original", "rel"}) {
+    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  }
+  static const std::map<std::string, Operation> names = {
+      {"identity", Operation::kIdentity},     {"autocontrast", Operation::kAutoContrast},
+      {"equalize", Operation::kEqualize},     {"invert", Operation::kInvert},
+      {"rotate", Operation::kRotate},         {"posterize", Operation::kPosterize},
+      {"solarize", Operation::kSolarize},     {"solarizeadd", Operation::kSolarizeAdd},
+      {"color", Operation::kColor},           {"contrast", Operation::kContrast},
+      {"brightness", Operation::kBrightness}, {"sharpness", Operation::kSharpness},
+      {"shearx", Operation::kShearX},         {"sheary", Operation::kShearY},
+      {"translatex", Operation::kTranslateX}, {"translatey", Operation::kTranslateY}};
+  EXPECT_EQ(names.count(name), 1u) << name;
+  return names.at(name);
+}
+
+Geometry GeometryOf(const json& p) {
+  if (!p.contains("filter")) return {};
+  return {FilterOf(p), p.at("fill").get<Color>()};
+}
+
+// What the file says that the operation works with; nothing where it takes no argument.
+std::optional<double> ArgumentIn(const json& p, Operation operation) {
+  if (p.contains("matrix")) {
+    const auto matrix = p.at("matrix").get<std::vector<double>>();
+    if (operation == Operation::kShearX) return matrix[1];
+    if (operation == Operation::kShearY) return matrix[3];
+    return operation == Operation::kTranslateX ? matrix[2] : matrix[5];
+  }
+  for (const char* key : {"angle_degrees", "factor", "bits", "threshold", "value"}) {
+    // SolarizeAdd has a threshold too, which never changes.
+    if (operation == Operation::kSolarizeAdd) return p.at("add").get<double>();
+    if (p.contains(key)) return p.at(key).get<double>();
+  }
+  return std::nullopt;
+}
+
+// Applies the operation with the file's argument, which must also be what its magnitude gives.
+Image Augmented(const RandAugment& policy, const std::string& magnitude, const json& p,
+                const Image& source) {
+  const std::string name = p.at("op");
+  const Operation operation = OperationNamed(name);
+  const std::optional<double> expected = ArgumentIn(p, operation);
+  double argument = expected.value_or(0);
+  // PosterizeOriginal is another policy's; some pictures are enhanced by a given factor.
+  if (p.contains(magnitude) && name != "PosterizeOriginal") {
+    const double sign_of = p.value("signed_magnitude", p.value("value", argument - 1));
+    argument =
+        ArgumentOf(policy, operation, p.at(magnitude), sign_of < 0, source.width, source.height);
+    EXPECT_EQ(argument, expected.value_or(0)) << p;
+  }
+  return ApplyOperation(operation, argument, GeometryOf(p), source);
+}
+
+TEST(AugmentGolden, TorchvisionRandAugment) {
+  const RandAugment policy{.convention = RandAugment::Convention::kTorchvision};
+  ForEachTensor("randaugment_torchvision.safetensors", [&](const json& p, const Image& source) {
+    return Augmented(policy, "bin", p, source);
+  });
+}
+
+TEST(AugmentGolden, TimmRandAugment) {
+  ForEachTensor("randaugment_timm.safetensors", [&](const json& p, const Image& source) {
+    const std::string name = p.at("op");
+    const RandAugment policy{.increasing = name.ends_with("Increasing")};
+    return Augmented(policy, "level", p, source);
+  });
 }
 
 TEST(AugmentGolden, Resize) { ForEachTensor("resize.safetensors", Resized); }
