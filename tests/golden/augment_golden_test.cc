@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "data/image_ops.h"
 #include "data/image_resize.h"
+#include "data/mixing.h"
 #include "data/random_augment.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -21,6 +22,9 @@ namespace {
 
 using golden::GoldenFile;
 using nlohmann::json;
+
+// Of float32 arithmetic on values of about 1.
+constexpr double kFloatBound = 1e-6;
 
 std::string PathOf(const std::string& name) {
   return absl::StrCat(golden::GoldenFolder(), "/images/", name);
@@ -175,6 +179,60 @@ TEST(AugmentGolden, TimmRandAugment) {
 }
 
 TEST(AugmentGolden, Resize) { ForEachTensor("resize.safetensors", Resized); }
+
+json MixingValues() {
+  std::ifstream in(PathOf("mixup_cutmix.json"));
+  return json::parse(in);
+}
+
+TEST(AugmentGolden, CutMixBoxes) {
+  for (const json& p : MixingValues().at("cutmix")) {
+    const Mixing mixing = CutmixBox(p.at("lambda"), p.at("centre_x"), p.at("centre_y"),
+                                    p.at("width"), p.at("height"));
+    const int x0 = p.at("x0"), y0 = p.at("y0"), x1 = p.at("x1"), y1 = p.at("y1");
+    EXPECT_EQ(mixing.box, (Region{x0, y0, x1 - x0, y1 - y0})) << p;
+    EXPECT_NEAR(mixing.lambda, p.at("lambda_corrected"), kFloatBound) << p;
+  }
+}
+
+TEST(AugmentGolden, MixedLabels) {
+  for (const json& p : MixingValues().at("labels")) {
+    const auto labels = p.at("targets").get<std::vector<int32_t>>();
+    const std::vector<int32_t> partners(labels.rbegin(), labels.rend());
+    const int64_t classes = p.at("classes");
+    const std::vector<float> targets =
+        MixedTargets(p.at("lambda"), p.at("label_smoothing"), classes, labels, partners);
+    ASSERT_EQ(targets.size(), labels.size() * static_cast<size_t>(classes));
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const size_t row = i / static_cast<size_t>(classes), k = i % static_cast<size_t>(classes);
+      const json& mixed = p.at("mixed").at(row);
+      const double expected =
+          mixed.at("values_at").value(absl::StrCat(k), mixed.at("all_other_classes").get<double>());
+      EXPECT_NEAR(targets[i], expected, kFloatBound) << "row " << row << ", class " << k;
+    }
+  }
+}
+
+// The numbers of nested lists, in order.
+std::vector<float> Flat(const json& nested) {
+  if (!nested.is_array()) return {nested.get<float>()};
+  std::vector<float> values;
+  for (const json& part : nested) {
+    const std::vector<float> inner = Flat(part);
+    values.insert(values.end(), inner.begin(), inner.end());
+  }
+  return values;
+}
+
+TEST(AugmentGolden, MixedPixels) {
+  const json p = MixingValues().at("mixup_pixels");
+  std::vector<float> images = Flat(p.at("x"));
+  const std::vector<float> expected = Flat(p.at("mixed"));
+  MixImages({Mixing::Kind::kMixup, p.at("lambda")}, std::vector<int64_t>{1, 0}, 1,
+            static_cast<int64_t>(images.size()) / 6, images);
+  ASSERT_EQ(images.size(), expected.size());
+  for (size_t i = 0; i < images.size(); ++i) EXPECT_NEAR(images[i], expected[i], kFloatBound) << i;
+}
 
 }  // namespace
 }  // namespace tost::data
