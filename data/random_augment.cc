@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <ostream>
 #include <utility>
 #include <vector>
 
@@ -260,6 +261,7 @@ Image ApplyOperation(Operation operation, double argument, const Geometry& geome
 
 Image ApplyRandAugment(const RandAugment& policy, const Geometry& geometry, const RandomKey& key,
                        int64_t block, Image image) {
+  TOST_CHECK_LE(policy.operations, kMostOperations) << "RandAugment";
   const std::span<const Operation> all = OperationsOf(policy.convention);
   for (int i = 0; i < policy.operations; ++i, block += kBlocksPerOperation) {
     RandomDraws draws(key, block);
