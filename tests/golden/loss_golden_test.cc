@@ -1,10 +1,11 @@
 // Cross entropy and mixup against values computed in double with PyTorch's primitives.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "autograd/tape.h"
-#include "data/mixup.h"
+#include "data/mixing.h"
 #include "gtest/gtest.h"
 #include "ops/loss.h"
 #include "tests/golden/golden.h"
@@ -116,12 +117,17 @@ TEST(LossGolden, Mixup) {
     const Shape shape = file.ShapeOf("mixup_x");
     const float lambda = static_cast<float>(file.Number("lam"));
     std::vector<float> images = file.Values<float>("mixup_x");
-    data::MixImages(lambda, shape[0], images);
+    const std::vector<int32_t> labels = file.Values<int32_t>("target");
+    const std::vector<int32_t> partner_labels(labels.rbegin(), labels.rend());
+    std::vector<int64_t> partners(static_cast<size_t>(shape[0]));
+    std::iota(partners.rbegin(), partners.rend(), 0);
+    data::MixImages({data::Mixing::Kind::kMixup, lambda}, partners, 1, shape.numel() / shape[0] / 3,
+                    images);
     ExpectClose({images.begin(), images.end()}, file.Doubles("mixup_x_out"), kFloatBound);
 
     const std::vector<float> targets =
         data::MixedTargets(lambda, static_cast<float>(file.Number("smoothing")),
-                           file.ShapeOf("mixup_target")[1], file.Values<int32_t>("target"));
+                           file.ShapeOf("mixup_target")[1], labels, partner_labels);
     ExpectClose({targets.begin(), targets.end()}, file.Doubles("mixup_target"), kFloatBound);
   }
 }
