@@ -69,15 +69,6 @@ Tensor SubspaceAttention::operator()(const Tensor& x, Pass& pass) const {
   return ops::Dropout(y, pass.DropoutRate(), pass.random.Next());
 }
 
-IstaLayer::IstaLayer(ParameterScope scope, int64_t width, ops::IstaOptions options)
-    : dictionary_(&scope.Add("weight", {width, width},
-                             Init::Uniform(std::sqrt(6 / static_cast<float>(width))), Decay::kYes)),
-      options_(options) {}
-
-Tensor IstaLayer::operator()(const Tensor& x) const {
-  return ops::Ista(x, dictionary_->In(x.dtype()), options_);
-}
-
 CrateBlock::CrateBlock(ParameterScope scope, const CrateConfig& config)
     : norm1_(scope / "0" / "norm", config.width, /*bias=*/true, kLayerNormEpsilon),
       mixer_(scope / "0" / "fn", config),
@@ -85,14 +76,15 @@ CrateBlock::CrateBlock(ParameterScope scope, const CrateConfig& config)
       ista_(scope / "1" / "fn", config.width, {.step = config.step, .sparsity = config.sparsity}) {}
 
 Tensor CrateBlock::operator()(const Tensor& x, Pass& pass, int block) const {
+  const auto show = [&](const char* name, const Tensor& value) {
+    if (pass.probe != nullptr) (*pass.probe)(block, name, value);
+  };
+  show("tokens", x);
   const Tensor mixed = mixer_(norm1_(x), pass);
+  show("mixer", mixed);
   const Tensor middle = x + ops::DropPath(mixed, pass.DropPathRate(), pass.random.Next());
   const Tensor sparse = ista_(norm2_(middle));
-  if (pass.probe != nullptr) {
-    (*pass.probe)(block, "tokens", x);
-    (*pass.probe)(block, "mixer", mixed);
-    (*pass.probe)(block, "ista", sparse);
-  }
+  show("ista", sparse);
   return sparse;
 }
 

@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "models/layers.h"
-#include "ops/ista.h"
 
 namespace tost::models {
 
@@ -44,18 +43,6 @@ class SubspaceAttention {
  private:
   int heads_;
   LinearLayer in_, out_;
-};
-
-// One sparse-coding step (ops/ista.h) with a learned dictionary. Declares `weight` [C, C], uniform
-// in ±√(6/C) (Kaiming), decayed.
-class IstaLayer {
- public:
-  IstaLayer(ParameterScope scope, int64_t width, ops::IstaOptions options);
-  Tensor operator()(const Tensor& x) const;  // [..., C]
-
- private:
-  Parameter* dictionary_;
-  ops::IstaOptions options_;
 };
 
 // Declares `0.norm.*`, `0.fn.*` (attention), `1.norm.*`, `1.fn.weight` (dictionary). Nothing is

@@ -75,4 +75,13 @@ Tensor Mlp::operator()(const Tensor& x, Pass& pass) const {
   return ops::Dropout(down_(hidden), pass.DropoutRate(), pass.random.Next());
 }
 
+IstaLayer::IstaLayer(ParameterScope scope, int64_t width, ops::IstaOptions options)
+    : dictionary_(&scope.Add("weight", {width, width},
+                             Init::Uniform(std::sqrt(6 / static_cast<float>(width))), Decay::kYes)),
+      options_(options) {}
+
+Tensor IstaLayer::operator()(const Tensor& x) const {
+  return ops::Ista(x, dictionary_->In(x.dtype()), options_);
+}
+
 }  // namespace tost::models

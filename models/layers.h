@@ -6,6 +6,7 @@
 #include "autograd/parameter.h"
 #include "autograd/tensor.h"
 #include "models/pass.h"
+#include "ops/ista.h"
 
 namespace tost::models {
 
@@ -88,6 +89,18 @@ class Mlp {
  private:
   LinearLayer up_, down_;
   GeluForm gelu_;
+};
+
+// One sparse-coding step (ops/ista.h) with a learned dictionary. Declares `weight` [C, C], uniform
+// in ±√(6/C) (Kaiming), decayed.
+class IstaLayer {
+ public:
+  IstaLayer(ParameterScope scope, int64_t width, ops::IstaOptions options);
+  Tensor operator()(const Tensor& x) const;  // [..., C]
+
+ private:
+  Parameter* dictionary_;
+  ops::IstaOptions options_;
 };
 
 }  // namespace tost::models

@@ -12,7 +12,7 @@
 namespace tost::models {
 
 // Called with (block, name, tensor) at the points the paper names: "tokens" before a block's mixer,
-// "mixer" after it, "mlp" after the MLP.
+// "mixer" after it, "mlp" after the MLP or "ista" after the sparse-coding step in its place.
 using Probe = std::function<void(int block, absl::string_view name, const Tensor& value)>;
 
 // An argument of every model call; there is no training mode to switch on and forget.

@@ -80,6 +80,30 @@ struct NamedImageModel {
   ImageClassifierConfig config;
 };
 
+struct Ablation {
+  const char* suffix;
+  FeedForward feed_forward;
+  bool normalized_memberships;
+};
+
+// The paper's ablation of ToST: the feed-forward part, and the normalisation of TSSA.
+constexpr Ablation kAblations[] = {{"", FeedForward::kMlp, true},
+                                   {"_ista", FeedForward::kIsta, true},
+                                   {"_unnormalized", FeedForward::kMlp, false},
+                                   {"_ista_unnormalized", FeedForward::kIsta, false}};
+
+// The released model on which the paper tried it.
+constexpr absl::string_view kAblated = "tost_cab_small_12_p16";
+
+void AddWithAblations(const std::string& name, VisionConfig config,
+                      std::vector<NamedImageModel>& variants) {
+  for (const Ablation& ablation : kAblations) {
+    config.feed_forward = ablation.feed_forward;
+    config.normalized_memberships = ablation.normalized_memberships;
+    variants.push_back({absl::StrCat(name, ablation.suffix), config});
+  }
+}
+
 void AddReleased(const VisionFamily& family, std::vector<NamedImageModel>& variants) {
   for (const VisionSize& size : kVisionSizes) {
     VisionConfig config{.mixer = family.mixer,
@@ -91,7 +115,12 @@ void AddReleased(const VisionFamily& family, std::vector<NamedImageModel>& varia
     for (const int patch : {16, 8}) {
       if (patch == 8 && !family.patch_8) continue;
       config.patch = patch;
-      variants.push_back({absl::StrCat(family.name, "_cab_", size.name, "_p", patch), config});
+      const std::string name = absl::StrCat(family.name, "_cab_", size.name, "_p", patch);
+      if (name == kAblated) {
+        AddWithAblations(name, config, variants);
+      } else {
+        variants.push_back({name, config});
+      }
     }
   }
 }
@@ -108,7 +137,12 @@ void AddSmall(const VisionFamily& family, std::vector<NamedImageModel>& variants
                               .depth = 6,
                               .heads = 4,
                               .classes = 10};
-    variants.push_back({absl::StrCat(family.name, "_small_pictures_p", patch), config});
+    const std::string name = absl::StrCat(family.name, "_small_pictures_p", patch);
+    if (family.mixer == VisionMixer::kTssa) {
+      AddWithAblations(name, config, variants);
+    } else {
+      variants.push_back({name, config});
+    }
   }
 }
 

@@ -27,7 +27,10 @@ std::vector<std::string> LanguageVariantNames();
 // names there (tost_cab_medium_12_* does not exist). tost_small_pictures_p4, …_p8, and xcit_ and
 // vit_ and crate_ likewise: 6 layers, 4 heads, 128 wide, for 32 x 32 pictures of 10 classes; what
 // two CPU cores train on CIFAR-10. crate_tiny, crate_small, crate_base, crate_large: the published
-// sizes of CRATE, for 224 x 224 pictures with patches of 16. NotFound for any other.
+// sizes of CRATE, for 224 x 224 pictures with patches of 16. The paper's ablation, of
+// tost_cab_small_12_p16 and tost_small_pictures_*: …_ista with CRATE's sparse coding in place of
+// the MLP, …_unnormalized without the normalisation of TSSA's channels, …_ista_unnormalized.
+// NotFound for any other.
 absl::StatusOr<ImageClassifierConfig> ImageVariant(absl::string_view name);
 
 std::vector<std::string> ImageVariantNames();

@@ -14,7 +14,6 @@
 #include "ops/elementwise.h"
 #include "ops/layout.h"
 #include "ops/linear.h"
-#include "ops/tssa.h"
 
 namespace tost::models {
 namespace {
@@ -49,6 +48,10 @@ std::variant<TssaMixer, SoftmaxMixer, CrossCovarianceMixer> MakeMixer(ParameterS
     default:
       return CrossCovarianceMixer(scope, config);
   }
+}
+
+Decay TemperatureDecay(const VisionConfig& config) {
+  return config.decay_temperature ? Decay::kYes : Decay::kNo;
 }
 
 const VisionConfig& Checked(const VisionConfig& config) {
@@ -147,12 +150,13 @@ Tensor FourierPositions::operator()(int64_t rows, int64_t columns) const {
 }
 
 TssaMixer::TssaMixer(ParameterScope scope, const VisionConfig& config)
-    : temp_(&scope.Add("temp", {config.heads, 1}, Init::Ones(), Decay::kNo)),
+    : temp_(&scope.Add("temp", {config.heads, 1}, Init::Ones(), TemperatureDecay(config))),
+      options_{.normalized = config.normalized_memberships},
       in_(scope / "qkv", config.width, config.width, {}),
       out_(scope / "to_out" / "0", config.width, config.width, {}) {}
 
 Tensor TssaMixer::operator()(const Tensor& x) const {
-  return out_(ops::Tssa(in_(x), temp_->value()));
+  return out_(ops::Tssa(in_(x), temp_->value(), /*mask=*/{}, options_));
 }
 
 SoftmaxMixer::SoftmaxMixer(ParameterScope scope, const VisionConfig& config)
@@ -165,7 +169,8 @@ Tensor SoftmaxMixer::operator()(const Tensor& x) const {
 }
 
 CrossCovarianceMixer::CrossCovarianceMixer(ParameterScope scope, const VisionConfig& config)
-    : temperature_(&scope.Add("temperature", {config.heads, 1, 1}, Init::Ones(), Decay::kNo)),
+    : temperature_(
+          &scope.Add("temperature", {config.heads, 1, 1}, Init::Ones(), TemperatureDecay(config))),
       in_(scope / "qkv", config.width, 3 * config.width, {}),
       out_(scope / "proj", config.width, config.width, {}) {}
 
@@ -173,31 +178,45 @@ Tensor CrossCovarianceMixer::operator()(const Tensor& x) const {
   return out_(ops::CrossCovarianceAttention(in_(x), temperature_->value()));
 }
 
+std::variant<VisionBlock::ScaledMlp, IstaLayer> VisionBlock::MakeFeedForward(
+    ParameterScope scope, const VisionConfig& config) {
+  if (config.feed_forward == FeedForward::kIsta) return IstaLayer(scope / "mlp", config.width, {});
+  return ScaledMlp{LayerScale(scope, "gamma2", config.width, config.layer_scale),
+                   Mlp(scope / "mlp", config.width, kMlp)};
+}
+
 VisionBlock::VisionBlock(ParameterScope scope, const VisionConfig& config)
     : gamma1_(scope, "gamma1", config.width, config.layer_scale),
-      gamma2_(scope, "gamma2", config.width, config.layer_scale),
       norm1_(scope / "norm1", config.width, /*bias=*/true, kLayerNormEpsilon),
       mixer_(MakeMixer(scope / "attn", config)),
       norm2_(scope / "norm2", config.width, /*bias=*/true, kLayerNormEpsilon),
-      mlp_(scope / "mlp", config.width, kMlp) {}
+      feed_forward_(MakeFeedForward(scope, config)) {}
 
 Tensor VisionBlock::operator()(const Tensor& x, Pass& pass, int block) const {
   const auto kept = [&](const Tensor& branch) {
     return ops::DropPath(branch, pass.DropPathRate(), pass.random.Next());
   };
+  const auto show = [&](const char* name, const Tensor& value) {
+    if (pass.probe != nullptr) (*pass.probe)(block, name, value);
+  };
+  show("tokens", x);
   const Tensor mixed = std::visit([&](const auto& mixer) { return mixer(norm1_(x)); }, mixer_);
+  show("mixer", mixed);
   const Tensor middle = gamma1_.AddTo(x, kept(mixed));
-  const Tensor mlp = mlp_(norm2_(middle), pass);
-  if (pass.probe != nullptr) {
-    (*pass.probe)(block, "tokens", x);
-    (*pass.probe)(block, "mixer", mixed);
-    (*pass.probe)(block, "mlp", mlp);
+  if (const auto* ista = std::get_if<IstaLayer>(&feed_forward_)) {
+    const Tensor sparse = (*ista)(norm2_(middle));
+    show("ista", sparse);
+    return sparse;
   }
-  return gamma2_.AddTo(middle, kept(mlp));
+  const auto& [gamma2, mlp] = std::get<ScaledMlp>(feed_forward_);
+  const Tensor branch = mlp(norm2_(middle), pass);
+  show("mlp", branch);
+  return gamma2.AddTo(middle, kept(branch));
 }
 
 ClassAttentionBlock::ClassAttentionBlock(ParameterScope scope, const VisionConfig& config)
     : heads_(config.heads),
+      normalize_all_(config.normalize_all_tokens),
       gamma1_(scope, "gamma1", config.width, config.layer_scale),
       gamma2_(scope, "gamma2", config.width, config.layer_scale),
       norm1_(scope / "norm1", config.width, /*bias=*/true, kLayerNormEpsilon),
@@ -210,9 +229,11 @@ Tensor ClassAttentionBlock::operator()(const Tensor& x, Pass& pass) const {
   const int64_t batch = x.shape()[0], tokens = x.shape()[1], width = x.shape()[2];
   const Tensor u = norm1_(x);
   const Tensor read = ops::Reshape(out_(ops::ClassAttention(in_(u), heads_)), {batch, 1, width});
-  const Tensor y = norm2_(gamma1_.AddTo(x, ops::Concat({read, Tokens(u, 1, tokens)}, 1)));
-  const Tensor token = Tokens(y, 0, 1), others = Tokens(y, 1, tokens);
-  return ops::Concat({gamma2_.AddTo(token, mlp_(token, pass)), others * 2}, 1);
+  const Tensor y = gamma1_.AddTo(x, ops::Concat({read, Tokens(u, 1, tokens)}, 1));
+  // Each token is normalised by itself, so the order of cutting and normalising does not matter.
+  const Tensor token = norm2_(Tokens(y, 0, 1)), others = Tokens(y, 1, tokens);
+  const Tensor carried = normalize_all_ ? norm2_(others) : others;
+  return ops::Concat({gamma2_.AddTo(token, mlp_(token, pass)), carried * 2}, 1);
 }
 
 VisionModel::VisionModel(ParameterScope scope, const VisionConfig& config)

@@ -3,6 +3,7 @@
 //
 //   x = stem(image) + positions                                        [B, N, C]
 //   x = x + γ1 ⊙ mixer(norm1(x));  x = x + γ2 ⊙ mlp(norm2(x))          for each block
+//                        or, in the paper's ablation,  x = ista(norm2(x))
 //   x = [cls_token, x];  the class token reads the others              for each class block
 //   logits = head(norm(x)[0])
 #ifndef TOST_MODELS_VISION_MODEL_H_
@@ -15,20 +16,32 @@
 
 #include "absl/status/status.h"
 #include "models/layers.h"
+#include "ops/tssa.h"
 
 namespace tost::models {
 
 enum class VisionMixer { kTssa, kAttention, kCrossCovariance };  // ToST, ViT, XCiT
 
+// What follows the mixer in a block: an MLP, or CRATE's sparse-coding step in its place.
+enum class FeedForward { kMlp, kIsta };
+
 struct VisionConfig {
   VisionMixer mixer = VisionMixer::kTssa;
-  int64_t image_size = 224;  // pixels in both directions
-  int patch = 16;            // pixels of a token in both directions: 4, 8 or 16
+  FeedForward feed_forward = FeedForward::kMlp;
+  bool normalized_memberships = true;  // of TSSA (ops/tssa.h); other mixers have none
+  int64_t image_size = 224;            // pixels in both directions
+  int patch = 16;                      // pixels of a token in both directions: 4, 8 or 16
   int width = 192;
   int depth = 12;
   int heads = 4;
   int class_blocks = 2;
   float layer_scale = 1;  // initial γ
+  // Whether a class-attention block normalises the tokens that it carries along as well as the
+  // class token (tokens_norm in the official code, on in all its models).
+  bool normalize_all_tokens = true;
+  // Whether weight decay acts on the temperatures of TSSA and cross-covariance attention, as it
+  // does in the official vision recipe, whose authors excluded them in vain.
+  bool decay_temperature = false;
   int64_t classes = 1000;
 
   // Every rule that the constructor relies on, as one line naming the setting.
@@ -77,6 +90,7 @@ class TssaMixer {
 
  private:
   Parameter* temp_;
+  ops::TssaOptions options_;
   LinearLayer in_, out_;
 };
 
@@ -102,6 +116,9 @@ class CrossCovarianceMixer {
   LinearLayer in_, out_;
 };
 
+// With an MLP: `gamma1`, `gamma2`, `norm1.*`, `attn.*`, `norm2.*`, `mlp.fc1.*`, `mlp.fc2.*`. With
+// ISTA: its dictionary `mlp.weight` in the MLP's place, and no `gamma2`: nothing is added to what
+// ISTA gives, as in CRATE.
 class VisionBlock {
  public:
   VisionBlock(ParameterScope scope, const VisionConfig& config);
@@ -109,17 +126,25 @@ class VisionBlock {
   Tensor operator()(const Tensor& x, Pass& pass, int block) const;
 
  private:
-  LayerScale gamma1_, gamma2_;
+  struct ScaledMlp {
+    LayerScale gamma2;
+    Mlp mlp;
+  };
+  static std::variant<ScaledMlp, IstaLayer> MakeFeedForward(ParameterScope scope,
+                                                            const VisionConfig& config);
+
+  LayerScale gamma1_;
   LayerNormLayer norm1_;
   std::variant<TssaMixer, SoftmaxMixer, CrossCovarianceMixer> mixer_;
   LayerNormLayer norm2_;
-  Mlp mlp_;
+  std::variant<ScaledMlp, IstaLayer> feed_forward_;
 };
 
 // The class token, token 0, reads all tokens; the others are carried along as the official code
 // carries them, which its weights have learnt to expect:
 //   u = norm1(x);  x = x + γ1 ⊙ [proj(ClassAttention(qkv(u))), u_1, u_2, …];  x = norm2(x)
 //   x_0 = x_0 + γ2 ⊙ mlp(x_0);  x_j = 2 x_j for the others
+// Without normalize_all_tokens, norm2 acts on x_0 alone.
 class ClassAttentionBlock {
  public:
   ClassAttentionBlock(ParameterScope scope, const VisionConfig& config);
@@ -127,6 +152,7 @@ class ClassAttentionBlock {
 
  private:
   int heads_;
+  bool normalize_all_;
   LayerScale gamma1_, gamma2_;
   LayerNormLayer norm1_;
   LinearLayer in_, out_;

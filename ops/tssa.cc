@@ -47,11 +47,13 @@ void CheckDType(const char* op, const char* operand, const Tensor& x, const Tens
 }
 
 TssaInputs InputsOf(const char* op, const TssaDims& dims, const Tensor& w, const Tensor& temp,
-                    const Tensor& denom_bias, const Tensor& mask, int64_t position = 0) {
+                    const Tensor& denom_bias, const Tensor& mask, int64_t position = 0,
+                    bool normalized = true) {
   CheckDType(op, "temp", temp, w);
   CheckDType(op, "denom_bias", denom_bias, w);
   CheckDType(op, "mask", mask, w);
-  return {dims, w.Detached(), temp.Detached(), denom_bias.Detached(), mask.Detached(), position};
+  return {dims,     w.Detached(), temp.Detached(), denom_bias.Detached(), mask.Detached(),
+          position, normalized};
 }
 
 void CheckState(const char* op, const CausalTssaState& state, const TssaInputs& in) {
@@ -98,18 +100,24 @@ absl::StatusOr<TssaDims> CausalTssaShape(const Shape& w, const Shape& temp, cons
   return dims;
 }
 
-Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask) {
+Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask, const TssaOptions& options) {
   const TssaDims dims = TOST_CHECK_VALUE(TssaShape(w.shape(), temp.shape(), ShapeOf(mask)));
   Tensor y = Tensor::Empty(w.shape(), w.dtype(), w.device());
   TssaSaved saved;
-  tssa_kernel.On(w.device().type)(InputsOf("Tssa", dims, w, temp, {}, mask), y, saved);
+  tssa_kernel.On(w.device().type)(
+      InputsOf("Tssa", dims, w, temp, {}, mask, /*position=*/0, options.normalized), y, saved);
 
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;
   return tape->Record(
       "tssa", {w.grad(), temp.grad()}, y,
-      [dims, saved, w = Saved(w), temp = Saved(temp), mask = Saved(mask)](const Tensor& dy) {
-        const TssaInputs in{dims, w.value(), temp.value(), {}, mask.value()};
+      [dims, options, saved, w = Saved(w), temp = Saved(temp),
+       mask = Saved(mask)](const Tensor& dy) {
+        const TssaInputs in{.dims = dims,
+                            .w = w.value(),
+                            .temp = temp.value(),
+                            .mask = mask.value(),
+                            .normalized = options.normalized};
         WithGradient(w, [&](GradientOut dw) {
           WithGradient(temp, [&](GradientOut dtemp) {
             tssa_backward_kernel.On(dy.device().type)(in, saved, dy, {dw, dtemp, {}});
@@ -144,11 +152,13 @@ Tensor CausalTssa(const Tensor& w, const Tensor& temp, const Tensor& denom_bias,
       });
 }
 
-Tensor TssaMemberships(const Tensor& w, const Tensor& temp) {
+Tensor TssaMemberships(const Tensor& w, const Tensor& temp, const TssaOptions& options) {
   const TssaDims dims = TOST_CHECK_VALUE(TssaShape(w.shape(), temp.shape()));
   Tensor y = Tensor::Empty(w.shape(), w.dtype(), w.device());
   TssaSaved saved;
-  tssa_kernel.On(w.device().type)(InputsOf("TssaMemberships", dims, w, temp, {}, {}), y, saved);
+  tssa_kernel.On(w.device().type)(
+      InputsOf("TssaMemberships", dims, w, temp, {}, {}, /*position=*/0, options.normalized), y,
+      saved);
   return saved.memberships;
 }
 

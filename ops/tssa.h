@@ -10,6 +10,8 @@
 //     Π[n,·]  = softmax over heads of temp_h · q      membership of the token in each head
 //     s[h,i]  = Σ_n Π w² / (Σ_n Π + 1e-8)             second moment of the head's own tokens
 //     y[n,h,i] = −w Π m / (1 + s)
+//   Without normalisation (TssaOptions; the paper's ablation) the energies are left out:
+//     q[n,h]  = Σ_i w²
 //
 //   CausalTssa: tokens see themselves and earlier tokens (language; CausalSelfAttention_TSSA)
 //     as above with sums over r <= t in place of sums over n, and
@@ -55,9 +57,14 @@ struct TssaDims {
   }
 };
 
+struct TssaOptions {
+  bool normalized = true;  // memberships from shares of the channels' energies
+};
+
 // w [B, N, C], temp [H, 1], mask [B, 1, C] or absent: one multiplier of 1/(1 + s) per sample and
 // channel, shared by the tokens (attention dropout: 0 or 1/keep). Returns y [B, N, C].
-Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask = {});
+Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask = {},
+            const TssaOptions& options = {});
 absl::StatusOr<TssaDims> TssaShape(const Shape& w, const Shape& temp, const Shape* mask = nullptr);
 
 // w [B, T, C], temp [H, 1], denom_bias [H, block, 1] with block >= T (rows from T on take no part
@@ -68,7 +75,7 @@ absl::StatusOr<TssaDims> CausalTssaShape(const Shape& w, const Shape& temp, cons
                                          int64_t position = 0, const Shape* mask = nullptr);
 
 // The memberships Π [B, T, H] that the two operators form, for study. No gradient flows.
-Tensor TssaMemberships(const Tensor& w, const Tensor& temp);
+Tensor TssaMemberships(const Tensor& w, const Tensor& temp, const TssaOptions& options = {});
 Tensor CausalTssaMemberships(const Tensor& w, const Tensor& temp, const Tensor& denom_bias);
 
 // All that CausalTssa needs to know of the tokens so far; its size does not grow with them.
@@ -95,7 +102,7 @@ Tensor CausalTssaPrefill(CausalTssaState& state, const Tensor& w, const Tensor& 
 // ---- Kernel slots ----
 
 // What a forward kernel leaves for its backward. The layout of all but `memberships` [B, T, H] is
-// the kernel's own.
+// the kernel's own. Without normalisation there is no `energy`.
 struct TssaSaved {
   Tensor memberships;
   Tensor energy;
@@ -110,7 +117,8 @@ struct TssaInputs {
   Tensor temp;
   Tensor denom_bias;
   Tensor mask;
-  int64_t position = 0;  // of the first token, in denom_bias
+  int64_t position = 0;    // of the first token, in denom_bias
+  bool normalized = true;  // false in Tssa only
 };
 
 // Where a gradient goes; `out` is null when nobody wants it.

@@ -1,9 +1,9 @@
 #include "trainers/vision_run.h"
 
+#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -15,6 +15,7 @@ namespace tost::train {
 namespace {
 
 using models::CrateConfig;
+using models::FeedForward;
 using models::ImageClassifierConfig;
 using models::VisionConfig;
 using models::VisionMixer;
@@ -41,8 +42,12 @@ void ForCommonFields(Config& config, Visit&& field) {
 template <class Visit>
 void ForFields(VisionConfig& config, Visit&& field) {
   ForCommonFields(config, field);
+  field("feed_forward", config.feed_forward);
+  field("normalized_memberships", config.normalized_memberships);
   field("class_blocks", config.class_blocks);
   field("layer_scale", config.layer_scale);
+  field("normalize_all_tokens", config.normalize_all_tokens);
+  field("decay_temperature", config.decay_temperature);
 }
 template <class Visit>
 void ForFields(CrateConfig& config, Visit&& field) {
@@ -51,37 +56,53 @@ void ForFields(CrateConfig& config, Visit&& field) {
   field("sparsity", config.sparsity);
 }
 
+constexpr char kMlp[] = "mlp";
+constexpr char kIsta[] = "ista";
+
+void Write(json& object, const char* name, FeedForward value) {
+  object[name] = value == FeedForward::kMlp ? kMlp : kIsta;
+}
+void Write(json& object, const char* name, const auto& value) { object[name] = value; }
+
+bool Read(const json& value, FeedForward& out) {
+  out = value == kIsta ? FeedForward::kIsta : FeedForward::kMlp;
+  return value == kMlp || value == kIsta;
+}
+bool Read(const json& value, bool& out) {
+  if (value.is_boolean()) out = value.get<bool>();
+  return value.is_boolean();
+}
+template <std::integral Number>
+bool Read(const json& value, Number& out) {
+  const bool fits = value.is_number_integer() && value >= std::numeric_limits<Number>::min() &&
+                    value <= std::numeric_limits<Number>::max();
+  if (fits) out = value.get<Number>();
+  return fits;
+}
+template <std::floating_point Number>
+bool Read(const json& value, Number& out) {
+  if (value.is_number()) out = value.get<Number>();
+  return value.is_number();
+}
+
 // Takes fields out of a description; the first that is missing or of another kind is the error.
 class FieldReader {
  public:
   FieldReader(const json& object, absl::string_view source) : object_(object), source_(source) {}
 
-  template <class Number>
-  void operator()(const char* name, Number& value) {
+  template <class Field>
+  void operator()(const char* name, Field& field) {
     const auto found = object_.find(name);
-    const bool fits = found != object_.end() && Fits<Number>(*found);
-    if (fits) {
-      value = found->template get<Number>();
-    } else if (status_.ok()) {
-      status_ = absl::DataLossError(
-          absl::StrCat(source_, ": the model description has no ",
-                       std::is_integral_v<Number> ? "whole number " : "number ", name));
-    }
+    if (found != object_.end() && Read(*found, field)) return;
+    status_.Update(absl::DataLossError(
+        found == object_.end() ? absl::StrCat(source_, ": the model description has no ", name)
+                               : absl::StrCat(source_, ": the model description has ", name, " = ",
+                                              found->dump(), ", which is not a value of it")));
   }
 
   const absl::Status& status() const { return status_; }
 
  private:
-  template <class Number>
-  static bool Fits(const json& value) {
-    if constexpr (std::is_integral_v<Number>) {
-      return value.is_number_integer() && value >= std::numeric_limits<Number>::min() &&
-             value <= std::numeric_limits<Number>::max();
-    } else {
-      return value.is_number();
-    }
-  }
-
   const json& object_;
   absl::string_view source_;
   absl::Status status_;
@@ -126,7 +147,7 @@ std::string ToJson(const ImageClassifierConfig& config) {
   } else {
     object[kArchitecture] = kCrate;
   }
-  const auto write = [&](const char* name, const auto& value) { object[name] = value; };
+  const auto write = [&](const char* name, const auto& value) { Write(object, name, value); };
   std::visit([&](auto fields) { ForFields(fields, write); }, config);
   return object.dump();
 }

@@ -1,5 +1,5 @@
 // Tssa, forward. Three passes over chunks of tokens with per-channel totals between them: energies,
-// memberships and weighted energies, y.
+// memberships and weighted energies, y. Without normalisation the first pass falls away: 1/D² is 1.
 #include "ops/cpu/tssa.h"
 
 #include "ops/cpu/tssa_tile.h"
@@ -27,10 +27,11 @@ class TssaForward {
         w_(in.w.data<T>()),
         temp_(in.temp.data<A>()),
         mask_(in.mask.defined() ? in.mask.data<A>() : nullptr),
+        normalized_(in.normalized),
         y_(y.mutable_data<T>()) {
     const int64_t batch = dims_.batch, width = dims_.width(), heads = dims_.heads;
     memberships_ = Allocate(saved.memberships, {batch, dims_.tokens, heads});
-    energy_ = Allocate(saved.energy, {batch, width});
+    if (normalized_) energy_ = Allocate(saved.energy, {batch, width});
     weighted_ = Allocate(saved.weighted_energy, {batch, width});
     mass_ = Allocate(saved.mass, {batch, heads});
     channel_sums_ = Allocate(scratch_[0], {batch, chunks_, width});
@@ -41,8 +42,10 @@ class TssaForward {
   void Run() {
     const int64_t width = dims_.width();
     waves_.ForEach(Direction::kForward, [&](const Wave& wave) {
-      waves_.Run(wave, [&](const Chunk& chunk) { SumEnergy(chunk); });
-      SumChunks(dims_, wave, width, channel_sums_, energy_);
+      if (normalized_) {
+        waves_.Run(wave, [&](const Chunk& chunk) { SumEnergy(chunk); });
+        SumChunks(dims_, wave, width, channel_sums_, energy_);
+      }
       ForSequences(wave, [&](int64_t sequence) { InvertEnergy(sequence); });
       waves_.Run(wave, [&](const Chunk& chunk) { FindMemberships(chunk); });
       SumChunks(dims_, wave, dims_.heads, head_sums_, mass_);
@@ -82,8 +85,12 @@ class TssaForward {
 
   void InvertEnergy(int64_t sequence) {
     const int64_t width = dims_.width();
-    const A* energy = energy_ + sequence * width;
     A* inverse = factors_ + sequence * width;
+    if (!normalized_) {
+      std::fill_n(inverse, width, A{1});
+      return;
+    }
+    const A* energy = energy_ + sequence * width;
     for (int64_t c = 0; c < width; ++c) inverse[c] = InverseTssaEnergy(energy[c]);
   }
 
@@ -155,9 +162,10 @@ class TssaForward {
   const T* w_;
   const A* temp_;
   const A* mask_;
+  bool normalized_;
   T* y_;
   A* memberships_;
-  A* energy_;
+  A* energy_ = nullptr;  // with normalisation
   A* weighted_;
   A* mass_;
   Tensor scratch_[3];

@@ -12,7 +12,8 @@
 //
 //   dw = −G Π attention + 2 w (through Π + (dq − Θ) inverse).
 //
-// dq − Θ is formed before anything else: for a single token it cancels exactly.
+// dq − Θ is formed before anything else: for a single token it cancels exactly. Without
+// normalisation q does not depend on the other tokens: inverse = 1 and Θ = 0.
 #include "ops/cpu/tssa.h"
 #include "ops/cpu/tssa_tile.h"
 
@@ -78,7 +79,8 @@ class TssaBackwardPass {
         temp_(in.temp.data<A>()),
         mask_(in.mask.defined() ? in.mask.data<A>() : nullptr),
         memberships_(saved.memberships.data<A>()),
-        energy_(saved.energy.data<A>()),
+        normalized_(in.normalized),
+        energy_(in.normalized ? saved.energy.data<A>() : nullptr),
         weighted_(saved.weighted_energy.data<A>()),
         mass_(saved.mass.data<A>()),
         dy_(dy.data<T>()) {
@@ -100,8 +102,10 @@ class TssaBackwardPass {
       ForSequences(wave, [&](int64_t sequence) { FindFactors(sequence); });
       waves_.Run(wave, [&](const Chunk& chunk) { FindLogits(chunk); });
       if (dw_ == nullptr) return;
-      SumChunks(dims_, wave, width, channel_sums_, totals_);
-      ForSequences(wave, [&](int64_t sequence) { FindTheta(sequence); });
+      if (normalized_) {
+        SumChunks(dims_, wave, width, channel_sums_, totals_);
+        ForSequences(wave, [&](int64_t sequence) { FindTheta(sequence); });
+      }
       waves_.Run(wave, [&](const Chunk& chunk) { Write(chunk); });
     });
     if (gradients_.temp.out != nullptr) {
@@ -158,7 +162,8 @@ class TssaBackwardPass {
         const A g = n / (n + weighted_[at]);
         factors.attention[c] = g * (mask_ != nullptr ? mask_[at] : A{1});
         factors.through[c] = g * factors.attention[c] * totals_[at] / n;
-        factors.inverse[c] = InverseTssaEnergy(energy_[at]);
+        factors.inverse[c] = normalized_ ? InverseTssaEnergy(energy_[at]) : A{1};
+        factors.theta[c] = 0;
         offset += factors.through[c] * (weighted_[at] / n);
       }
       offsets_[sequence * dims_.heads + h] = offset;
@@ -242,6 +247,7 @@ class TssaBackwardPass {
   const A* temp_;
   const A* mask_;
   const A* memberships_;
+  bool normalized_;
   const A* energy_;
   const A* weighted_;
   const A* mass_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 
 #include "autograd/base/errors.h"
 #include "gtest/gtest.h"
@@ -148,6 +149,14 @@ bool GoldenFile::Flag(const std::string& key) const {
   return Text(key) == "True" || Text(key) == "true" || Text(key) == "1";
 }
 
+double GoldenFile::Described(const std::string& phrase, double otherwise) const {
+  constexpr char kNumber[] = "([0-9.]+(?:e-?[0-9]+)?)";
+  std::smatch match;
+  const std::string& text = Text("description");
+  if (!std::regex_search(text, match, std::regex(phrase + kNumber))) return otherwise;
+  return std::stod(match[1]);
+}
+
 std::vector<GoldenFile> GoldenFiles(const std::string& prefix) {
   std::vector<std::string> paths;
   std::error_code error;
@@ -186,6 +195,13 @@ void ExpectClose(const std::vector<double>& expected, const Tensor& actual, doub
   ASSERT_EQ(values.size(), expected.size()) << what;
   const auto [difference, at] = LargestDifference(values, expected);
   EXPECT_LE(difference, tolerance * LargestMagnitude(expected)) << what << " at element " << at;
+}
+
+Tensor WithoutRange(const Tensor& x, int64_t first, int64_t last) {
+  std::vector<float> values = x.ToHost();
+  values.erase(values.begin() + first, values.begin() + last);
+  const auto count = static_cast<int64_t>(values.size());
+  return Tensor::FromHost(Shape{count}, values);
 }
 
 void LoadParameters(const GoldenFile& file, const std::string& prefix, ParameterSet& params) {

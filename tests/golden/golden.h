@@ -55,6 +55,8 @@ class GoldenFile {
   int64_t Int(const std::string& key) const;
   double Number(const std::string& key) const;
   bool Flag(const std::string& key) const;  // "True" or "1"
+  // The number that follows `phrase`, a regular expression, in the description, or `otherwise`.
+  double Described(const std::string& phrase, double otherwise) const;
 
  private:
   struct Entry {
@@ -90,6 +92,9 @@ void ExpectGolden(const GoldenFile& file, const std::string& name, const Tensor&
 // of them.
 void ExpectClose(const std::vector<double>& expected, const Tensor& actual, double tolerance,
                  const std::string& what);
+
+// The elements of `x` but for [first, last), as a vector.
+Tensor WithoutRange(const Tensor& x, int64_t first, int64_t last);
 
 // Sets every parameter to the file's `<prefix><name>`, which must be there in the same shape.
 void LoadParameters(const GoldenFile& file, const std::string& prefix, ParameterSet& params);

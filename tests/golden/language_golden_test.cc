@@ -23,6 +23,7 @@ using golden::ExpectGolden;
 using golden::GoldenFile;
 using golden::GoldenFiles;
 using golden::LoadParameters;
+using golden::WithoutRange;
 using models::LanguageConfig;
 using models::LanguageModel;
 using models::Pass;
@@ -191,13 +192,6 @@ constexpr double kTwentyUpdates = 1e-4;
 
 bool IsAttention(const GoldenFile& file) {
   return ConfigOf(file, "cfg_").mixer == models::Mixer::kAttention;
-}
-
-Tensor WithoutRange(const Tensor& x, int64_t first, int64_t last) {
-  std::vector<float> values = x.ToHost();
-  values.erase(values.begin() + first, values.begin() + last);
-  const auto count = static_cast<int64_t>(values.size());
-  return Tensor::FromHost(Shape{count}, values);
 }
 
 // The official recipe: micro-batches, learning rates, clipping, AdamW with its decay groups. The

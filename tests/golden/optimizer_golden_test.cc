@@ -1,7 +1,6 @@
 // Optimizers step by step against torch.optim in double. The files describe themselves in words,
 // from which the hyper-parameters are read.
 #include <cmath>
-#include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -19,28 +18,18 @@ using golden::GoldenFiles;
 constexpr double kDoubleBound = 1e-10;
 constexpr double kFloatBound = 4e-6;
 
-constexpr char kNumber[] = "([0-9.]+(?:e-?[0-9]+)?)";
-
-// The number that follows `phrase`, a regular expression, in the description, or `otherwise`.
-double Described(const GoldenFile& file, const std::string& phrase, double otherwise) {
-  std::smatch match;
-  const std::string& text = file.Text("description");
-  if (!std::regex_search(text, match, std::regex(phrase + kNumber))) return otherwise;
-  return std::stod(match[1]);
-}
-
 // What torch.optim takes where the description is silent: betas (0.9, 0.999), ε 1e-8, no clipping.
 struct Recipe {
   double rate, beta1, beta2, epsilon, decay, clip, momentum;
 
   explicit Recipe(const GoldenFile& file)
-      : rate(Described(file, "lr ", NAN)),
-        beta1(Described(file, "betas \\(", 0.9)),
-        beta2(Described(file, "betas \\([0-9.]+,", 0.999)),
-        epsilon(Described(file, "eps ", 1e-8)),
-        decay(Described(file, "(?:decayed with |weight decay )", 0)),
-        clip(Described(file, "clip ", 0)),
-        momentum(Described(file, "momentum ", 0)) {
+      : rate(file.Described("lr ", NAN)),
+        beta1(file.Described("betas \\(", 0.9)),
+        beta2(file.Described("betas \\([0-9.]+,", 0.999)),
+        epsilon(file.Described("eps ", 1e-8)),
+        decay(file.Described("(?:decayed with |weight decay )", 0)),
+        clip(file.Described("clip ", 0)),
+        momentum(file.Described("momentum ", 0)) {
     EXPECT_GT(rate, 0) << file.Text("description");
   }
 };
@@ -168,7 +157,7 @@ TEST(OptimizerGolden, Sgd) {
 TEST(OptimizerGolden, ExponentialMovingAverage) {
   for (const GoldenFile& file : GoldenFiles("ema")) {
     SCOPED_TRACE(file.name());
-    const double decay = Described(file, "decay ", NAN);
+    const double decay = file.Described("decay ", NAN);
     ASSERT_GT(decay, 0);
     for (const auto& [dtype, bound] :
          {std::pair{DType::kFloat64, kDoubleBound}, std::pair{DType::kFloat32, kFloatBound}}) {

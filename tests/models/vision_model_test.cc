@@ -4,12 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/gradcheck.h"
 #include "autograd/tape.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/image_classifier.h"
 #include "models/variants.h"
+#include "ops/elementwise.h"
+#include "ops/ista.h"
+#include "ops/layer_norm.h"
+#include "ops/linear.h"
+#include "ops/tssa.h"
 
 namespace tost::models {
 namespace {
@@ -111,6 +118,64 @@ TEST(Crate, LogitsDependOnEveryPixelAndTheHeadReadsTheFeatures) {
   for (const Parameter& parameter : params.parameters()) {
     const std::vector<float> gradient = parameter.grad().value().ToHost();
     EXPECT_TRUE(std::ranges::any_of(gradient, [](float g) { return g != 0; })) << parameter.name();
+  }
+}
+
+// With ISTA a block is norms, γ1, TSSA and one dictionary; the class-attention blocks keep their
+// MLPs.
+TEST(Ablation, ReplacesTheMlpOrTheMemberships) {
+  const auto config = [](const char* suffix) {
+    return std::get<VisionConfig>(*ImageVariant(absl::StrCat("tost_cab_small_12_p16", suffix)));
+  };
+  const int64_t width = 384, mlp = 8 * width * width + 5 * width + width;  // with γ2
+  EXPECT_EQ(ParametersOf(config("_ista")), ParametersOf(config("")) - 12 * (mlp - width * width));
+  EXPECT_EQ(ParametersOf(config("_unnormalized")), ParametersOf(config("")));
+  EXPECT_TRUE(config("_ista").normalized_memberships);
+  EXPECT_FALSE(config("_ista_unnormalized").normalized_memberships);
+  ParameterSet params(Device::Cpu(), 0);
+  const ImageClassifier model(params.Root(), config("_ista"));
+  EXPECT_NE(params.Find("blocks.3.mlp.weight"), nullptr);
+  EXPECT_EQ(params.Find("blocks.3.gamma2"), nullptr);
+  EXPECT_NE(params.Find("cls_attn_blocks.0.mlp.fc1.weight"), nullptr);
+}
+
+// A block is x + γ1 ⊙ tssa(norm1(x)), and ISTA of its normalisation is all that leaves it.
+TEST(Ablation, IstaStandsWithoutResidual) {
+  ParameterSet params(Device::Cpu(), 0);
+  const VisionBlock block(params.Root(), {.feed_forward = FeedForward::kIsta,
+                                          .normalized_memberships = false,
+                                          .width = 24,
+                                          .heads = 3});
+  params.Finalize();
+  const auto of = [&](const char* name) { return params.Find(name)->value(); };
+  const Tensor x = Converted(RandomTensor({2, 5, 24}, 1), DType::kFloat32);
+  Pass pass;
+  const std::vector<float> y = block(x, pass, 0).ToHost();
+  const Tensor u = ops::LayerNorm(x, of("norm1.weight"), of("norm1.bias"), 1e-6f);
+  const Tensor w = ops::Linear(u, of("attn.qkv.weight"), of("attn.qkv.bias"));
+  const Tensor mixed = ops::Linear(ops::Tssa(w, of("attn.temp"), {}, {.normalized = false}),
+                                   of("attn.to_out.0.weight"), of("attn.to_out.0.bias"));
+  const std::vector<float> expected =
+      ops::Ista(
+          ops::LayerNorm(x + mixed * of("gamma1"), of("norm2.weight"), of("norm2.bias"), 1e-6f),
+          of("mlp.weight"))
+          .ToHost();
+  EXPECT_THAT(y, testing::Pointwise(testing::FloatNear(1e-5f), expected));
+  EXPECT_TRUE(std::ranges::any_of(y, [](float value) { return value > 0; }));
+}
+
+// What the official vision recipe decays and this code by default does not.
+TEST(VisionModel, TemperaturesDecayOnRequest) {
+  for (const bool decayed : {false, true}) {
+    for (const VisionMixer mixer : {VisionMixer::kTssa, VisionMixer::kCrossCovariance}) {
+      ParameterSet params(Device::Cpu(), 0);
+      const ImageClassifier model(params.Root(),
+                                  VisionConfig{.mixer = mixer, .decay_temperature = decayed});
+      for (const Parameter& parameter : params.parameters()) {
+        if (!absl::StrContains(parameter.name(), ".temp")) continue;
+        EXPECT_EQ(parameter.decay(), decayed ? Decay::kYes : Decay::kNo) << parameter.name();
+      }
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "ops/layout.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
+#include "ops/tssa.h"
 
 namespace tost::formula {
 
@@ -18,12 +19,13 @@ using namespace tost::ops;  // NOLINT: the formulas read better without prefixes
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 // w [B, N, C], temp [H, 1], mask [B, 1, C] or absent.
-inline Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask = {}) {
+inline Tensor Tssa(const Tensor& w, const Tensor& temp, const Tensor& mask = {},
+                   const TssaOptions& options = {}) {
   const int64_t B = w.shape()[0], N = w.shape()[1], C = w.shape()[2], H = temp.shape()[0];
   const Tensor x = Reshape(w, {B, N, H, C / H});
 
-  const Tensor energy = Clamp(Sum(x * x, {1}, true), 1e-24, kNoLimit);  // [B, 1, H, d]
-  const Tensor share = Sum(x * x / energy, {3});                        // [B, N, H]
+  const Tensor energy = Clamp(Sum(x * x, {1}, true), 1e-24, kNoLimit);         // [B, 1, H, d]
+  const Tensor share = Sum(options.normalized ? x * x / energy : x * x, {3});  // [B, N, H]
   const Tensor pi = Reshape(Softmax(share * Reshape(temp, {H}), 2), {B, N, H, 1});
   const Tensor second = Sum(pi * x * x, {1}, true) / (Sum(pi, {1}, true) + 1e-8);
   Tensor attention = 1 / (1 + second);  // [B, 1, H, d]

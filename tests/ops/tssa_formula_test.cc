@@ -90,10 +90,11 @@ Tensor KeepMask(Shape shape) {  // 0 or 1/0.75
   return Tensor::FromHost(shape, values);
 }
 
-void CheckTssa(const Case& c, const Tensor& w, const Tensor& mask) {
+void CheckTssa(const Case& c, const Tensor& w, const Tensor& mask,
+               const ops::TssaOptions& options = {}) {
   SCOPED_TRACE(Name(c));
-  ExpectSame([&](const auto& x) { return ops::Tssa(x[0], x[1], mask); },
-             [&](const auto& x) { return formula::Tssa(x[0], x[1], mask); },
+  ExpectSame([&](const auto& x) { return ops::Tssa(x[0], x[1], mask, options); },
+             [&](const auto& x) { return formula::Tssa(x[0], x[1], mask, options); },
              {w, RandomTensor({c.heads, 1}, /*seed=*/2, 0.2, 2)});
 }
 
@@ -122,6 +123,29 @@ TEST(Tssa, EqualsTheFormulaWithDropout) {
 
 TEST(Tssa, EqualsTheFormulaAtAllSizesOfValues) {
   for (double size : {1e-3, 30.0, 1e3}) CheckTssa(kSmall[4], Tokens(kSmall[4], size), {});
+}
+
+constexpr ops::TssaOptions kUnnormalized{.normalized = false};
+
+TEST(UnnormalizedTssa, EqualsTheFormula) {
+  for (const Case& c : kSmall) {
+    CheckTssa(c, Tokens(c), {}, kUnnormalized);
+    CheckTssa(c, Tokens(c), KeepMask({c.batch, 1, c.heads * c.head_dim}), kUnnormalized);
+  }
+}
+
+// At 1e4 the logits reach 1e9 and memberships are 0 or 1 exactly.
+TEST(UnnormalizedTssa, EqualsTheFormulaAtAllSizesOfValues) {
+  for (double size : {1e-3, 30.0, 1e4}) {
+    CheckTssa(kSmall[4], Tokens(kSmall[4], size), {}, kUnnormalized);
+  }
+}
+
+TEST(UnnormalizedTssa, EqualsTheFormulaOverSeveralWaves) {
+  const int threads = ThreadCount();
+  SetThreadCount(1);
+  for (const Case& c : kSeveralWaves) CheckTssa(c, Tokens(c), {}, kUnnormalized);
+  SetThreadCount(threads);
 }
 
 TEST(CausalTssa, EqualsTheFormula) {

@@ -46,6 +46,15 @@ TEST(Tssa, GradientsWithDropout) {
   }
 }
 
+TEST(UnnormalizedTssa, Gradients) {
+  for (const Case& c : kCases) {
+    const auto inputs = Inputs(c);
+    const Tensor mask = KeepMask({c.batch, 1, c.heads * c.head_dim});
+    Check([&](const auto& x) { return ops::Tssa(x[0], x[1], mask, {.normalized = false}); },
+          {inputs[0], inputs[1]});
+  }
+}
+
 TEST(CausalTssa, Gradients) {
   for (const Case& c : kCases) {
     Check([](const auto& x) { return ops::CausalTssa(x[0], x[1], x[2]); }, Inputs(c));

@@ -121,6 +121,30 @@ TEST(Tssa, BFloat16RoundsOnlyResults) {
   EXPECT_EQ(rounded.dtemp, exact.dtemp);
 }
 
+// Π = softmax over heads of temp_h Σ_i w², by hand: logits 1 · (1 + 4) and 2 · (0 + ¼).
+TEST(Tssa, UnnormalizedMembershipsAreOfTheSquaresThemselves) {
+  const Tensor w = Tensor::FromHost({1, 1, 4}, std::vector<double>{1, -2, 0, 0.5});
+  const Tensor temp = Tensor::FromHost({2, 1}, std::vector<double>{1, 2});
+  const std::vector<double> pi =
+      ops::TssaMemberships(w, temp, {.normalized = false}).ToHost<double>();
+  EXPECT_NEAR(pi[0], 1 / (1 + std::exp(0.5 - 5)), 1e-15);
+  EXPECT_NEAR(pi[1], 1 / (1 + std::exp(5 - 0.5)), 1e-15);
+}
+
+// Logits of 1e10 and more, of either sign, in float32.
+TEST(Tssa, UnnormalizedIsFiniteForLargeTokens) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const Tensor w = Leaf(Converted(RandomTensor({2, 40, 3 * 20}, 1, -1e4, 1e4), dtype));
+    const Tensor temp = Leaf(Tensor::FromHost({3, 1}, std::vector<float>{30, -1, 1}));
+    Tape tape;
+    const Tensor y = ops::Tssa(w, temp, {}, {.normalized = false});
+    tape.BackwardFrom(y, Values(y.shape(), 5, dtype));
+    for (const Tensor& values : {y, w.grad()->value(), temp.grad()->value()}) {
+      for (const float value : values.ToHost()) ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+}
+
 // Doubling is exact, and so is adding a value to itself.
 TEST(Tssa, GradientsAddUp) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {

@@ -45,6 +45,8 @@ TEST(ImageClassifierJson, EveryFieldCounts) {
                                   .sparsity = 0.5};
   EXPECT_EQ(*ImageClassifierConfigFromJson(ToJson(crate), "x"), ImageClassifierConfig(crate));
   const models::VisionConfig vision{.mixer = models::VisionMixer::kCrossCovariance,
+                                    .feed_forward = models::FeedForward::kIsta,
+                                    .normalized_memberships = false,
                                     .image_size = 48,
                                     .patch = 4,
                                     .width = 20,
@@ -52,6 +54,8 @@ TEST(ImageClassifierJson, EveryFieldCounts) {
                                     .heads = 5,
                                     .class_blocks = 1,
                                     .layer_scale = 0.3f,
+                                    .normalize_all_tokens = false,
+                                    .decay_temperature = true,
                                     .classes = 7};
   EXPECT_EQ(*ImageClassifierConfigFromJson(ToJson(vision), "x"), ImageClassifierConfig(vision));
 }
@@ -67,13 +71,13 @@ TEST(ImageClassifierJson, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(ParseError("{}"), "x: unknown architecture (none)");
   EXPECT_EQ(changed("\"crate\"", "\"swin\""), "x: unknown architecture \"swin\"");
   EXPECT_EQ(changed("\"crate\"", "3"), "x: unknown architecture 3");
-  EXPECT_EQ(changed("\"width\"", "\"with\""), "x: the model description has no whole number width");
+  EXPECT_EQ(changed("\"width\"", "\"with\""), "x: the model description has no width");
   EXPECT_EQ(changed("\"width\":384", "\"width\":1e9"),
-            "x: the model description has no whole number width");
+            "x: the model description has width = 1000000000.0, which is not a value of it");
   EXPECT_EQ(changed("\"width\":384", "\"width\":9000000000"),
-            "x: the model description has no whole number width");
+            "x: the model description has width = 9000000000, which is not a value of it");
   EXPECT_EQ(changed("\"step\":0.1", "\"step\":null"),
-            "x: the model description has no number step");
+            "x: the model description has step = null, which is not a value of it");
   EXPECT_EQ(changed("\"heads\":6", "\"heads\":5"), "x: width 384 is not a multiple of heads 5");
 }
 
