@@ -134,12 +134,16 @@ absl::Status ToStatus(const TensorFaults& faults, const std::string& path) {
                          "were the model's settings the same?");
 }
 
-// Reads an entry into a slice of a flat float32 tensor on its device.
-absl::Status ReadInto(const SafetensorsFile& file, const TensorEntry& entry, const Tensor& slice) {
-  TOST_ASSIGN_OR_RETURN(const std::vector<float> values, file.ReadFloats(entry));
+// Sets a slice of a flat float32 tensor on its device.
+void CopyTo(const Tensor& slice, const std::vector<float>& values) {
   Tensor target = slice;
   RuntimeOf(target.device())
       .CopyIn(target.mutable_raw(), values.data(), values.size() * sizeof(float));
+}
+
+absl::Status ReadInto(const SafetensorsFile& file, const TensorEntry& entry, const Tensor& slice) {
+  TOST_ASSIGN_OR_RETURN(const std::vector<float> values, file.ReadFloats(entry));
+  CopyTo(slice, values);
   return absl::OkStatus();
 }
 
@@ -263,22 +267,33 @@ absl::Status Checkpoint::CheckTie() const {
                                                                         : differs;
 }
 
-absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
+absl::Status Checkpoint::LoadWeights(ParameterSet& params, const LoadOptions& options) const {
   TensorFaults faults;
   std::set<std::string> expected;
-  const auto expect = [&](const std::string& name, const Shape& shape) {
-    expected.insert(prefix_ + name);
-    const TensorEntry* entry = Find("", name);
-    if (entry == nullptr) {
-      faults.missing.push_back(name);
-    } else if (!SameShape(*entry, shape)) {
-      faults.AddShape(name, *entry, shape);
-    }
-  };
-  for (const Parameter& parameter : params.parameters()) {
-    expect(parameter.name(), parameter.shape());
-  }
-  for (const tost::State& state : params.states()) expect(state.name(), state.shape());
+  std::map<std::string, std::vector<float>> adapted;
+  const auto keeps = [&](const std::string& name) { return options.keeps && options.keeps(name); };
+  const Kind weights = WeightsOf(params);
+  TOST_RETURN_IF_ERROR(
+      ForEachTensor(params, weights, [&](const std::string& name, const Tensor& values) {
+        expected.insert(prefix_ + name);
+        if (keeps(name)) return absl::OkStatus();
+        const TensorEntry* entry = Find("", name);
+        if (entry == nullptr) {
+          faults.missing.push_back(name);
+        } else if (!SameShape(*entry, values.shape())) {
+          std::optional<std::vector<float>> fitting;
+          if (options.adapt) {
+            TOST_ASSIGN_OR_RETURN(const std::vector<float> read, file_.ReadFloats(*entry));
+            fitting = options.adapt(name, *entry, read, values.shape());
+          }
+          if (fitting.has_value()) {
+            adapted[name] = *std::move(fitting);
+          } else {
+            faults.AddShape(name, *entry, values.shape());
+          }
+        }
+        return absl::OkStatus();
+      }));
   const bool ties = params.Find(kEmbedding) != nullptr && params.Find(kHead) == nullptr;
   const std::string head = prefix_ + kHead;
   for (const TensorEntry& entry : file_.tensors()) {
@@ -292,8 +307,12 @@ absl::Status Checkpoint::LoadWeights(ParameterSet& params) const {
         absl::StrCat(file_.path(), ": took the prefix \"", prefix_, "\" off the tensors' names"));
   }
   TOST_RETURN_IF_ERROR(
-      ForEachTensor(params, WeightsOf(params), [&](const std::string& name, const Tensor& values) {
-        return ReadInto(file_, *Find("", name), values);
+      ForEachTensor(params, weights, [&](const std::string& name, const Tensor& values) {
+        if (keeps(name)) return absl::OkStatus();
+        const auto fitting = adapted.find(name);
+        if (fitting == adapted.end()) return ReadInto(file_, *Find("", name), values);
+        CopyTo(values, fitting->second);
+        return absl::OkStatus();
       }));
   params.RefreshComputeCopies();
   return absl::OkStatus();

@@ -9,7 +9,9 @@
 #define TOST_TRAINERS_CHECKPOINT_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,18 @@ absl::Status SaveCheckpoint(const std::string& path, const ParameterSet& params,
 // Whether a safetensors file's metadata are those of SaveCheckpoint, of any version.
 bool IsCheckpoint(const std::map<std::string, std::string>& metadata);
 
+// How weights may differ from the model that they are loaded into.
+struct LoadOptions {
+  // Whether a parameter keeps the value it has, whatever the file holds under its name; none: no.
+  std::function<bool(absl::string_view name)> keeps;
+  // The values of a tensor for a parameter or state of another shape, from what the file has:
+  // nothing when they do not fit each other. None: no tensor does.
+  std::function<std::optional<std::vector<float>>(absl::string_view name, const TensorEntry& entry,
+                                                  const std::vector<float>& values,
+                                                  const Shape& wanted)>
+      adapt;
+};
+
 class Checkpoint {
  public:
   // Any safetensors file can be opened for its weights; `state` needs one of ours.
@@ -72,7 +86,7 @@ class Checkpoint {
   // that wrappers put on all of them (`_orig_mod.`, `module.`), which is logged. Missing,
   // unexpected and wrongly shaped tensors are all listed in one error, and then nothing has been
   // set. A head that the model ties to its embedding may be present if it is equal to it.
-  absl::Status LoadWeights(ParameterSet& params) const;
+  absl::Status LoadWeights(ParameterSet& params, const LoadOptions& options = {}) const;
   // Sets the moments, which have been allocated by the optimizer. Errors likewise.
   absl::Status LoadMoments(const ParameterSet& params, Moments& moments) const;
   bool has_average() const { return has_average_; }

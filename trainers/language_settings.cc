@@ -1,6 +1,5 @@
 #include "trainers/language_settings.h"
 
-#include <algorithm>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -123,36 +122,18 @@ absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
   return header.config;
 }
 
-absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options) {
-  const int64_t global = options.global_batch;
-  const int64_t micro = options.micro_batch == 0 ? global : options.micro_batch;
-  if (global < 1 || micro < 1) {
-    return absl::InvalidArgumentError("--global_batch and --micro_batch must be at least 1");
-  }
-  if (global % micro == 0) return static_cast<int>(global / micro);
-  // The nearest divisors of the global batch, and the nearest multiples of the micro-batch.
-  int64_t below = std::min(micro, global), above = micro;
-  while (global % below != 0) --below;
-  while (above < global && global % above != 0) ++above;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--global_batch ", global, " is not a multiple of --micro_batch ", micro,
-                   "; nearest valid: --micro_batch ", below, " or ", std::min(above, global),
-                   ", or --global_batch ", std::max(micro, global / micro * micro), " or ",
-                   (global / micro + 1) * micro));
-}
-
-absl::StatusOr<LanguageSchedule> ScheduleOf(const LanguageTrainingOptions& options) {
+absl::StatusOr<WarmupCosine> ScheduleOf(const LanguageTrainingOptions& options) {
   if (options.schedule == "cosine") {
-    return LanguageSchedule{.peak = options.learning_rate,
-                            .floor = options.min_learning_rate,
-                            .warmup = options.warmup,
-                            .total = options.steps};
+    return WarmupCosine{.peak = options.learning_rate,
+                        .floor = options.min_learning_rate,
+                        .warmup = options.warmup,
+                        .total = options.steps};
   }
   if (options.schedule == "constant") {
-    return LanguageSchedule{.peak = options.learning_rate,
-                            .floor = options.learning_rate,
-                            .warmup = options.warmup,
-                            .total = options.steps};
+    return WarmupCosine{.peak = options.learning_rate,
+                        .floor = options.learning_rate,
+                        .warmup = options.warmup,
+                        .total = options.steps};
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--schedule is cosine or constant, not '", options.schedule, "'"));
@@ -162,7 +143,7 @@ int64_t UpdatesOf(const LanguageTrainingOptions& options) {
   return options.steps + (options.official_loop ? 1 : 0);
 }
 
-float LearningRateAt(const LanguageTrainingOptions& options, const LanguageSchedule& schedule,
+float LearningRateAt(const LanguageTrainingOptions& options, const WarmupCosine& schedule,
                      int64_t update) {
   return schedule.At(options.official_loop ? update - 1 : update);
 }

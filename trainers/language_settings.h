@@ -33,16 +33,13 @@ absl::StatusOr<models::LanguageConfig> ConfigOfCheckpoint(
     const LanguageTrainingOptions& options, const std::optional<data::Tokenizer>& tokenizer,
     const LanguageRunHeader& header);
 
-// global_batch / micro_batch; an error with the nearest valid values when that is no whole number.
-absl::StatusOr<int> MicroStepsOf(const LanguageTrainingOptions& options);
-
-absl::StatusOr<LanguageSchedule> ScheduleOf(const LanguageTrainingOptions& options);
+absl::StatusOr<WarmupCosine> ScheduleOf(const LanguageTrainingOptions& options);
 
 // Updates of the run: `steps`, and one more where the official loop is followed to the letter.
 int64_t UpdatesOf(const LanguageTrainingOptions& options);
 
 // The learning rate of an update, from 1. The official loop counts its updates from 0.
-float LearningRateAt(const LanguageTrainingOptions& options, const LanguageSchedule& schedule,
+float LearningRateAt(const LanguageTrainingOptions& options, const WarmupCosine& schedule,
                      int64_t update);
 
 }  // namespace tost::train

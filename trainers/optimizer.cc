@@ -12,11 +12,12 @@ Optimizer::Optimizer(ParameterSet& params, OptimizerOptions options)
     : options_(std::move(options)), params_(params) {
   for (size_t b = 0; b < params.buckets().size(); ++b) {
     const Bucket& bucket = params.buckets()[b];
-    const bool decays = bucket.decay == Decay::kYes || options_.decay_everything;
     const size_t first_run = runs_.size();
     for (size_t i = 0; i < bucket.parameters.size(); ++i) {
       const Parameter& parameter = *bucket.parameters[i];
       if (!parameter.trained()) continue;
+      const bool decays =
+          options_.decays ? options_.decays(parameter) : parameter.decay() == Decay::kYes;
       const Run run{.bucket = b,
                     .offset = bucket.offsets[i],
                     .count = parameter.shape().numel(),
@@ -24,7 +25,7 @@ Optimizer::Optimizer(ParameterSet& params, OptimizerOptions options)
                     .weight_decay = decays ? options_.weight_decay : 0};
       Run* last = runs_.size() > first_run ? &runs_.back() : nullptr;
       if (last != nullptr && last->rate_factor == run.rate_factor &&
-          last->offset + last->count == run.offset) {
+          last->weight_decay == run.weight_decay && last->offset + last->count == run.offset) {
         last->count += run.count;
       } else {
         runs_.push_back(run);

@@ -17,13 +17,14 @@ struct StepResult {
 };
 
 struct OptimizerOptions {
-  double beta1 = 0.9;             // AdamW
-  double beta2 = 0.95;            // AdamW
-  double epsilon = 1e-8;          // AdamW
-  double momentum = 0.9;          // SGD
-  double weight_decay = 0.1;      // of parameters that decay
-  bool decay_everything = false;  // of all others too, as the official fine-tuning does
-  double clip_norm = 1.0;         // largest norm of the whole gradient; 0: no clipping
+  double beta1 = 0.9;         // AdamW
+  double beta2 = 0.95;        // AdamW
+  double epsilon = 1e-8;      // AdamW
+  double momentum = 0.9;      // SGD
+  double weight_decay = 0.1;  // of parameters that decay
+  double clip_norm = 1.0;     // largest norm of the whole gradient; 0: no clipping
+  // Whether a parameter decays; none: as it was declared.
+  std::function<bool(const Parameter&)> decays;
   // What a parameter's learning rate is multiplied by; none: 1 everywhere.
   std::function<double(const Parameter&)> rate_factor;
 };

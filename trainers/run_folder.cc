@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -34,6 +35,8 @@ absl::Status RemoveRun(const RunFolder& run) {
   std::vector<std::string> files = ListCheckpoints(run.checkpoints());
   files.push_back(run.metrics());
   files.push_back(run.config());
+  files.push_back(run.best());
+  files.push_back(run.result());
   for (const std::string& file : files) {
     std::error_code error;
     fs::remove(file, error);
@@ -65,6 +68,14 @@ absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path, RunMode mode)
     }
   }
   return run;
+}
+
+absl::Status RunFolder::WriteConfig(const std::string& settings) const {
+  std::ofstream file(config(), std::ios::trunc);
+  file << settings;
+  file.close();
+  if (file.good()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(config(), ": cannot be written"));
 }
 
 absl::StatusOr<std::string> CheckpointAt(const std::string& path) {

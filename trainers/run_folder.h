@@ -1,9 +1,11 @@
-// The folder of one training run: config.toml, metrics.jsonl and checkpoints/.
+// The folder of one training run: config.toml, metrics.jsonl and checkpoints/; for classifiers also
+// best.safetensors and result.json.
 #ifndef TOST_TRAINERS_RUN_FOLDER_H_
 #define TOST_TRAINERS_RUN_FOLDER_H_
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace tost::train {
@@ -26,6 +28,11 @@ class RunFolder {
   static std::string CheckpointsIn(const std::string& path) { return path + "/checkpoints"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string config() const { return path_ + "/config.toml"; }
+  // The best weights that a split has selected, and what a vision run came to.
+  std::string best() const { return path_ + "/best.safetensors"; }
+  std::string result() const { return path_ + "/result.json"; }
+
+  absl::Status WriteConfig(const std::string& settings) const;
 
  private:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}

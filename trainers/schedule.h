@@ -18,7 +18,7 @@ namespace tost::train {
 // `total` updates the floor. The official loop evaluates the same function from 0, so that its
 // first update does nothing. A warm-up that reaches `total` is followed by the peak at i = warmup =
 // total and by the floor beyond. With floor = peak the rate is constant after the warm-up.
-struct LanguageSchedule {
+struct WarmupCosine {
   float peak = 0;
   float floor = 0;
   int64_t warmup = 0;

@@ -1,12 +1,10 @@
 #include "trainers/train_language.h"
 
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
@@ -24,14 +22,6 @@
 
 namespace tost::train {
 namespace {
-
-absl::Status WriteSettings(const std::string& path, const std::string& settings) {
-  std::ofstream file(path, std::ios::trunc);
-  file << settings;
-  file.close();
-  if (file.good()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
-}
 
 // Everything a run owns, in the order in which it is built.
 class LanguageTraining {
@@ -64,7 +54,7 @@ class LanguageTraining {
                           OpenTokens(options_.data, data::Split::kTrain, config_, tokenizer_));
     TOST_ASSIGN_OR_RETURN(validation_,
                           OpenTokens(options_.data, data::Split::kValidation, config_, tokenizer_));
-    TOST_ASSIGN_OR_RETURN(micro_steps_, MicroStepsOf(options_));
+    TOST_ASSIGN_OR_RETURN(micro_steps_, MicroSteps(options_.global_batch, options_.micro_batch));
     TOST_ASSIGN_OR_RETURN(const data::Sampling sampling, data::SamplingNamed(options_.sampling));
     TOST_ASSIGN_OR_RETURN(
         loader_, data::Loader::Create(*train_, {.block_size = config_.context,
@@ -122,7 +112,7 @@ class LanguageTraining {
     if (header_.has_value()) TOST_RETURN_IF_ERROR(LoadCheckpoint(resuming));
     TOST_ASSIGN_OR_RETURN(folder_,
                           RunFolder::Open(resuming ? options_.resume : options_.output, mode));
-    TOST_RETURN_IF_ERROR(WriteSettings(folder_->config(), settings_));
+    TOST_RETURN_IF_ERROR(folder_->WriteConfig(settings_));
     TOST_ASSIGN_OR_RETURN(metrics_, MetricsWriter::Open(folder_->metrics()));
     if (resuming) {
       TOST_RETURN_IF_ERROR(metrics_->Write({.update = state_.update, .kind = "resume"}));
@@ -145,7 +135,7 @@ class LanguageTraining {
     }
     TOST_RETURN_IF_ERROR(checkpoint.LoadMoments(*params_, optimizer_->moments()));
     state_ = header_->state;
-    optimizer_->set_updates(state_.update - SkippedUpdates());
+    optimizer_->set_updates(state_.update - SkippedUpdates(state_));
     LogInfo(
         absl::StrCat("resuming from ", header_->checkpoint, " (after update ", state_.update, ")"));
     return absl::OkStatus();
@@ -204,12 +194,6 @@ class LanguageTraining {
     return PruneCheckpoints(folder_->checkpoints(), options_.keep_checkpoints);
   }
 
-  // Updates that the optimizer left out because their gradient was not finite.
-  int64_t SkippedUpdates() {
-    int64_t skipped = 0;
-    return absl::SimpleAtoi(state_.extra[kSkippedKey], &skipped) ? skipped : 0;
-  }
-
   std::string ModelName() const {
     if (!options_.model.empty()) return options_.model;
     return config_.mixer == models::Mixer::kTssa ? "tost" : "gpt2";
@@ -229,15 +213,6 @@ class LanguageTraining {
                          UpdatesOf(options_)));
   }
 
-  static void LogMemory() {
-    const MemoryStatistics memory = RuntimeOf(Device::Cpu()).Memory();
-    LogInfo(absl::StrCat("memory: live ", FormatCount(memory.live_bytes), " bytes, peak ",
-                         FormatCount(memory.peak_bytes), " bytes, ",
-                         FormatCount(memory.system_allocations), " allocations from the system"));
-  }
-
-  static constexpr char kSkippedKey[] = "skipped_updates";
-
   const LanguageTrainingOptions& options_;
   const std::string& settings_;
   std::optional<data::Tokenizer> tokenizer_;
@@ -248,7 +223,7 @@ class LanguageTraining {
   std::unique_ptr<data::Loader> loader_;
   std::optional<data::Evaluation> evaluation_;
   DType compute_dtype_ = DType::kFloat32;
-  LanguageSchedule schedule_{};
+  WarmupCosine schedule_{};
   std::unique_ptr<ParameterSet> params_;
   std::unique_ptr<models::LanguageModel> model_;
   std::unique_ptr<AdamW> optimizer_;

@@ -1,8 +1,10 @@
 #include "trainers/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
@@ -145,6 +147,37 @@ class TrainingRun {
 };
 
 }  // namespace
+
+absl::StatusOr<int> MicroSteps(int64_t global_batch, int64_t micro_batch) {
+  const int64_t global = global_batch;
+  const int64_t micro = micro_batch == 0 ? global : micro_batch;
+  if (global < 1 || micro < 1) {
+    return absl::InvalidArgumentError("--global_batch and --micro_batch must be at least 1");
+  }
+  if (global % micro == 0) return static_cast<int>(global / micro);
+  // The nearest divisors of the global batch, and the nearest multiples of the micro-batch.
+  int64_t below = std::min(micro, global), above = micro;
+  while (global % below != 0) --below;
+  while (above < global && global % above != 0) ++above;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--global_batch ", global, " is not a multiple of --micro_batch ", micro,
+                   "; nearest valid: --micro_batch ", below, " or ", std::min(above, global),
+                   ", or --global_batch ", std::max(micro, global / micro * micro), " or ",
+                   (global / micro + 1) * micro));
+}
+
+int64_t SkippedUpdates(const CheckpointState& state) {
+  const auto found = state.extra.find(kSkippedKey);
+  int64_t skipped = 0;
+  return found != state.extra.end() && absl::SimpleAtoi(found->second, &skipped) ? skipped : 0;
+}
+
+void LogMemory() {
+  const MemoryStatistics memory = RuntimeOf(Device::Cpu()).Memory();
+  LogInfo(absl::StrCat("memory: live ", FormatCount(memory.live_bytes), " bytes, peak ",
+                       FormatCount(memory.peak_bytes), " bytes, ",
+                       FormatCount(memory.system_allocations), " allocations from the system"));
+}
 
 UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
                        ParameterSet& params, Optimizer& optimizer) {

@@ -54,6 +54,10 @@ struct TrainerOptions {
       3;  // updates whose gradient norm is not finite before the run gives up
 };
 
+// global_batch / micro_batch, a micro-batch of 0 being the whole; an error with the nearest valid
+// values when that is no whole number.
+absl::StatusOr<int> MicroSteps(int64_t global_batch, int64_t micro_batch);
+
 // Runs updates first_update … options.steps (or evaluates, when there is none left), evaluates and
 // saves at the end. Cancelled when a signal asked to stop: the last finished update has been saved,
 // as it is when data cannot be read.
@@ -61,6 +65,14 @@ struct TrainerOptions {
 absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,
                          int64_t first_update, ParameterSet& params, Optimizer& optimizer,
                          MetricsWriter& metrics);
+
+// Updates that the optimizer left out because their gradient was not finite, as a checkpoint keeps
+// them among its extra values.
+inline constexpr char kSkippedKey[] = "skipped_updates";
+int64_t SkippedUpdates(const CheckpointState& state);
+
+// Live and peak bytes of the CPU's tensors, as a line of the log.
+void LogMemory();
 
 // One update: all micro-steps forward and backward, then the optimizer.
 struct UpdateResult {

@@ -205,7 +205,7 @@ TEST(LanguageTraining, TwentyUpdates) {
                                            .beta2 = static_cast<float>(file.Number("b2")),
                                            .weight_decay = static_cast<float>(file.Number("wd")),
                                            .clip_norm = static_cast<float>(file.Number("clip"))});
-    const train::LanguageSchedule schedule{.peak = static_cast<float>(file.Number("lr")),
+    const train::WarmupCosine schedule{.peak = static_cast<float>(file.Number("lr")),
                                            .floor = static_cast<float>(file.Number("min_lr")),
                                            .warmup = file.Int("warmup"),
                                            .total = file.Int("decay")};

@@ -31,7 +31,7 @@ int64_t DescribedCount(const GoldenFile& file, const std::string& pattern) {
 
 TEST(ScheduleGolden, Language) {
   for (const GoldenFile& file : GoldenFiles("lr_schedules")) {
-    const train::LanguageSchedule schedule{
+    const train::WarmupCosine schedule{
         .peak = DescribedFloat(file, "language schedule \\(lr ([0-9.e-]+)"),
         .floor = DescribedFloat(file, "language schedule \\([^)]*min ([0-9.e-]+)"),
         .warmup = DescribedCount(file, "language schedule \\([^)]*warmup ([0-9]+)"),

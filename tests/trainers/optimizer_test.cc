@@ -166,7 +166,7 @@ TEST(AdamW, FrozenParametersAreLeftAloneAndHaveNoPartInTheNorm) {
 
 TEST(AdamW, EverythingDecaysWhenAskedTo) {
   Parameters p;
-  AdamW adamw(p.set, {.weight_decay = 0.5, .decay_everything = true});
+  AdamW adamw(p.set, {.weight_decay = 0.5, .decays = [](const Parameter&) { return true; }});
   p.set.StartStep();  // no gradients: decay alone
   adamw.Step(0.01f);
   for (float value : p.vector.value().ToHost()) EXPECT_FLOAT_EQ(value, 1 - 0.01f * 0.5f);

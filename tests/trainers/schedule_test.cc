@@ -5,8 +5,8 @@
 namespace tost::train {
 namespace {
 
-TEST(LanguageSchedule, WarmsUpFallsAndEndsAtTheFloor) {
-  const LanguageSchedule schedule{.peak = 1, .floor = 0.1f, .warmup = 10, .total = 110};
+TEST(WarmupCosine, WarmsUpFallsAndEndsAtTheFloor) {
+  const WarmupCosine schedule{.peak = 1, .floor = 0.1f, .warmup = 10, .total = 110};
   EXPECT_EQ(schedule.At(5), 0.5f);
   EXPECT_EQ(schedule.At(10), 1.0f);
   EXPECT_FLOAT_EQ(schedule.At(60), 0.55f);  // half-way down
@@ -15,8 +15,8 @@ TEST(LanguageSchedule, WarmsUpFallsAndEndsAtTheFloor) {
   for (int64_t i = 11; i <= 120; ++i) EXPECT_LE(schedule.At(i), schedule.At(i - 1)) << i;
 }
 
-TEST(LanguageSchedule, IsConstantWhenTheFloorIsThePeak) {
-  const LanguageSchedule schedule{.peak = 3e-5f, .floor = 3e-5f, .warmup = 0, .total = 20};
+TEST(WarmupCosine, IsConstantWhenTheFloorIsThePeak) {
+  const WarmupCosine schedule{.peak = 3e-5f, .floor = 3e-5f, .warmup = 0, .total = 20};
   for (int64_t i = 1; i <= 30; ++i) EXPECT_EQ(schedule.At(i), 3e-5f) << i;
 }
 
