@@ -1,9 +1,10 @@
 // Milliseconds of decoding a picture, one thread.
 //
-//   image_bench --benchmark_filter='decode/'
+//   TOST_BENCH_IMAGE=photo.jpg image_bench --benchmark_filter='decode/'
 //
-// decode/… is a whole picture of 500 x 375, ImageNet's usual extents; region/… a part of it, as
-// training asks for it: a random crop that is going to be resized to 224 x 224.
+// decode/… is a whole picture of 500 x 375, ImageNet's usual extents, decode/file the one that
+// TOST_BENCH_IMAGE names; region/… a part, as training asks for it: it is going to be resized to
+// 224 x 224.
 
 #include <cmath>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include "autograd/base/errors.h"
 #include "benchmark/benchmark.h"
+#include "data/atomic_file.h"
 #include "data/image_decode.h"
 #include "data/image_write.h"
 #include "data/libjpeg.h"
@@ -91,6 +93,9 @@ void RegisterAll() {
   Register("decode/jpeg", Whole, baseline);
   Register("decode/jpeg_progressive", Whole, Jpeg(image, /*progressive=*/true));
   Register("decode/png", Whole, EncodePng(image));
+  if (const char* const path = std::getenv("TOST_BENCH_IMAGE")) {
+    Register("decode/file", Whole, TOST_CHECK_VALUE(ReadFile(path)));
+  }
   Register("region/middle_240x240", Part, baseline, Region{130, 70, 240, 240});
   Register("region/above_120x90", Part, baseline, Region{300, 20, 120, 90});
   Register("region/large_of_2000x1500", Part, Jpeg(Drawn(2000, 1500), /*progressive=*/false),
