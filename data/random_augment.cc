@@ -259,19 +259,27 @@ Image ApplyOperation(Operation operation, double argument, const Geometry& geome
   return image;
 }
 
-Image ApplyRandAugment(const RandAugment& policy, const Geometry& geometry, const RandomKey& key,
-                       int64_t block, Image image) {
+std::vector<DrawnOperation> DrawOperations(const RandAugment& policy, const RandomKey& key,
+                                           int64_t block) {
   TOST_CHECK_LE(policy.operations, kMostOperations) << "RandAugment";
   const std::span<const Operation> all = OperationsOf(policy.convention);
+  std::vector<DrawnOperation> drawn;
   for (int i = 0; i < policy.operations; ++i, block += kBlocksPerOperation) {
     RandomDraws draws(key, block);
     const size_t index = static_cast<size_t>(draws.Below(static_cast<int64_t>(all.size())));
     const bool applied = draws.Chance(policy.probability);
     const bool negative = draws.Chance(0.5);
-    if (!applied) continue;
-    const double argument = ArgumentOf(policy, all[index], DrawMagnitude(policy, draws), negative,
+    if (applied) drawn.push_back({all[index], DrawMagnitude(policy, draws), negative});
+  }
+  return drawn;
+}
+
+Image ApplyRandAugment(const RandAugment& policy, const Geometry& geometry, const RandomKey& key,
+                       int64_t block, Image image) {
+  for (const DrawnOperation& drawn : DrawOperations(policy, key, block)) {
+    const double argument = ArgumentOf(policy, drawn.operation, drawn.magnitude, drawn.negative,
                                        image.width, image.height);
-    image = ApplyOperation(all[index], argument, geometry, std::move(image));
+    image = ApplyOperation(drawn.operation, argument, geometry, std::move(image));
   }
   return image;
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -71,7 +72,19 @@ struct Geometry {
 Image ApplyOperation(RandAugment::Operation operation, double argument, const Geometry& geometry,
                      Image image);
 
-// Draws from row 0 of the key: 4 n blocks, n <= 16, from `block` on.
+// One of the operations that a key chooses.
+struct DrawnOperation {
+  RandAugment::Operation operation;
+  double magnitude;
+  bool negative;
+};
+
+// Those that are to be applied, in order. Draws from row 0 of the key: 4 n blocks, n <= 16, from
+// `block` on.
+std::vector<DrawnOperation> DrawOperations(const RandAugment& policy, const RandomKey& key,
+                                           int64_t block);
+
+// Draws and applies.
 Image ApplyRandAugment(const RandAugment& policy, const Geometry& geometry, const RandomKey& key,
                        int64_t block, Image image);
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "data/augment.h"
 #include "data/image_ops.h"
 #include "data/image_resize.h"
 #include "data/mixing.h"
@@ -179,6 +180,29 @@ TEST(AugmentGolden, TimmRandAugment) {
 }
 
 TEST(AugmentGolden, Resize) { ForEachTensor("resize.safetensors", Resized); }
+
+TEST(AugmentGolden, Normalise) {
+  const GoldenFile file = GoldenFile::Read(PathOf("normalise.safetensors"));
+  for (const std::string& tensor : file.TensorNames()) {
+    if (tensor.starts_with("source_")) continue;
+    SCOPED_TRACE(tensor);
+    const json p = json::parse(file.Text(tensor));
+    Normalization constants;
+    if (tensor.ends_with("half")) constants = {{0.5f, 0.5f, 0.5f}, {0.5f, 0.5f, 0.5f}};
+    if (tensor.ends_with("cifar")) {
+      constants = {{0.4914f, 0.4822f, 0.4465f}, {0.2023f, 0.1994f, 0.2010f}};
+    }
+    if (p.contains("mean")) constants = {p.at("mean"), p.at("std")};
+    const Image source = ImageOf(file, absl::StrCat("source_", tensor.substr(0, tensor.find('_'))));
+    std::vector<float> out(source.pixels.size());
+    Normalize(source, constants, out);
+    // The file holds [3, height, width].
+    const std::vector<float> expected = file.Values<float>(tensor);
+    ASSERT_EQ(expected.size(), out.size());
+    const size_t plane = out.size() / 3;
+    for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], expected[i % 3 * plane + i / 3]) << i;
+  }
+}
 
 json MixingValues() {
   std::ifstream in(PathOf("mixup_cutmix.json"));
