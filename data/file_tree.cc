@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -198,7 +199,7 @@ class FileTree::Builder {
       const bool folder = entry->is_directory(gone);
       if (!PlainName(FileName(entry->path()))) {
         if (folder) entry.disable_recursion_pending();
-        tree_->skipped_.Add(relative);
+        tree_->skipped_.Add(absl::Utf8SafeCHexEscape(relative));
       } else if (folder) {
         has_folders = true;
         if (entry.depth() >= kDeepestFolder) entry.disable_recursion_pending();
@@ -282,7 +283,7 @@ class FileTree::Builder {
     if (name) {
       Add(*std::move(name), place);
     } else {
-      tree_->skipped_.Add(stored);
+      tree_->skipped_.Add(absl::Utf8SafeCHexEscape(stored));
     }
   }
 
@@ -298,7 +299,7 @@ class FileTree::Builder {
     for (const auto& [name, member] : last) {
       std::string stored = absl::StrCat(folder, name);
       if (absl::EndsWith(stored, ".tar") && depth < kDeepestTar) {
-        const std::string inner = absl::StrCat(archive, ": ", stored);
+        const std::string inner = absl::StrCat(archive, ": ", absl::Utf8SafeCHexEscape(stored));
         stored.replace(stored.size() - 4, 4, "/");
         TOST_RETURN_IF_ERROR(AddTar(source, member->offset, member->offset + member->bytes, stored,
                                     inner, depth + 1));

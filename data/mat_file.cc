@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -54,25 +55,24 @@ uint32_t Word(absl::string_view bytes, size_t at, bool big_endian) {
   return big_endian ? __builtin_bswap32(word) : word;
 }
 
-// The header, and the sizes of the elements behind it, whose sum is the file's: libmatio is shown
-// no file that is not of this kind, or is cut.
-absl::Status CheckElements(absl::string_view bytes, absl::string_view name) {
-  if (absl::StartsWith(bytes, "MATLAB 7.3")) {
-    return absl::UnimplementedError(
-        absl::StrCat(name,
-                     " is a MATLAB 7.3 (HDF5) file, which is not supported; save it in "
-                     "MATLAB with -v7, or use the set's original file"));
+constexpr size_t kTag = 8;  // type and size of an element
+
+// Elements within a matrix that is not compressed: their sizes lie within it. A size of up to four
+// bytes may stand in the upper half of the type, and the content in the place of the size.
+bool ElementsFit(absl::string_view matrix, bool big_endian) {
+  while (!matrix.empty()) {
+    if (matrix.size() < kTag) return false;
+    uint64_t size = 0;
+    if (Word(matrix, 0, big_endian) >> 16 == 0) size = Word(matrix, 4, big_endian);
+    if (size > matrix.size() - kTag) return false;
+    matrix.remove_prefix(std::min<uint64_t>(kTag + (size + 7) / 8 * 8, matrix.size()));
   }
-  const absl::string_view order =
-      bytes.size() >= kHeader ? bytes.substr(kHeader - 2, 2) : absl::string_view();
-  if (!absl::StartsWith(bytes, "MATLAB 5.0") || (order != "IM" && order != "MI")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is not a MATLAB 5 file (", bytes.size(),
-                     " bytes, without its header); download it again"));
-  }
-  constexpr size_t kTag = 8;
+  return true;
+}
+
+// The variables behind the header: their sizes add up to the file's.
+absl::Status CheckVariables(absl::string_view bytes, absl::string_view name, bool big_endian) {
   constexpr uint32_t kMatrix = 14, kCompressed = 15;
-  const bool big_endian = order == "MI";
   for (size_t at = kHeader; at < bytes.size();) {
     const bool tag = bytes.size() - at >= kTag;
     const uint32_t type = tag ? Word(bytes, at, big_endian) : 0;
@@ -86,9 +86,31 @@ absl::Status CheckElements(absl::string_view bytes, absl::string_view name) {
                                               " goes beyond its ", bytes.size(),
                                               " bytes; download it again"));
     }
+    if (type == kMatrix && !ElementsFit(bytes.substr(at + kTag, size), big_endian)) {
+      return absl::DataLossError(
+          absl::StrCat(name, ": the variable at byte ", at, " is damaged; download it again"));
+    }
     at += kTag + size;
   }
   return absl::OkStatus();
+}
+
+// libmatio is shown no file that is of another kind or cut: it would believe any size.
+absl::Status CheckStructure(absl::string_view bytes, absl::string_view name) {
+  if (absl::StartsWith(bytes, "MATLAB 7.3")) {
+    return absl::UnimplementedError(
+        absl::StrCat(name,
+                     " is a MATLAB 7.3 (HDF5) file, which is not supported; save it in "
+                     "MATLAB with -v7, or use the set's original file"));
+  }
+  const absl::string_view order =
+      bytes.size() >= kHeader ? bytes.substr(kHeader - 2, 2) : absl::string_view();
+  if (!absl::StartsWith(bytes, "MATLAB 5.0") || (order != "IM" && order != "MI")) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is not a MATLAB 5 file (", bytes.size(),
+                                                   " bytes, without its header); download it "
+                                                   "again"));
+  }
+  return CheckVariables(bytes, name, /*big_endian=*/order == "MI");
 }
 
 const char* KindOf(matio_classes type) {
@@ -181,7 +203,7 @@ absl::StatusOr<std::vector<int64_t>> ReadMatIntegers(absl::string_view bytes,
   // libmatio would print what it finds wrong.
   static const int silent = Mat_LogInitFunc("tost", [](int, char*) {});
   TOST_CHECK_EQ(silent, 0);
-  TOST_RETURN_IF_ERROR(CheckElements(bytes, name));
+  TOST_RETURN_IF_ERROR(CheckStructure(bytes, name));
   const MemoryFile copy;
   TOST_RETURN_IF_ERROR(copy.Write(bytes));
   const std::unique_ptr<mat_t, int (*)(mat_t*)> file(Mat_Open(copy.path().c_str(), MAT_ACC_RDONLY),

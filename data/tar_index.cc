@@ -47,14 +47,6 @@ std::optional<int64_t> SizeOf(const Header& header) {
   return static_cast<int64_t>(size);
 }
 
-std::string Printable(absl::string_view name) {
-  std::string printable(name);
-  for (char& c : printable) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return printable;
-}
-
 std::string NameOf(const Header& header) {
   const absl::string_view name = Field(header, 0, 100);
   // GNU's magic number is "ustar  "; it uses the place of the prefix for other things.
@@ -136,7 +128,7 @@ class Index {
       if (file) {
         const std::string name = extension_.name.value_or(NameOf(header_));
         // In the oldest archives a folder is a file whose name ends in a slash.
-        if (!absl::EndsWith(name, "/")) members_.push_back({Printable(name), at_ + kBlock, bytes});
+        if (!absl::EndsWith(name, "/")) members_.push_back({name, at_ + kBlock, bytes});
       }
       extension_ = {};
     }

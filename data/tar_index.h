@@ -18,7 +18,7 @@ namespace tost::data {
 using ReadAt = std::function<absl::Status(int64_t offset, std::span<char> bytes)>;
 
 struct TarMember {
-  std::string name;  // as it is stored; control characters as '?'
+  std::string name;  // as it is stored: any bytes
   int64_t offset = 0;
   int64_t bytes = 0;
 };

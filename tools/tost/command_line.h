@@ -75,6 +75,7 @@ using Commands = std::deque<Command>;
 // Each adds its commands below `app`.
 void AddTrainCommands(CLI::App& app, Commands& commands);
 void AddPrepareCommands(CLI::App& app, Commands& commands);
+void AddDataCommands(CLI::App& app, Commands& commands);
 void AddEvaluateCommand(CLI::App& app, Commands& commands);
 void AddSampleCommand(CLI::App& app, Commands& commands);
 void AddImportCommand(CLI::App& app, Commands& commands);

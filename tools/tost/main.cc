@@ -67,6 +67,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0, 1024));
   Commands commands;
   AddPrepareCommands(app, commands);
+  AddDataCommands(app, commands);
   AddTrainCommands(app, commands);
   AddEvaluateCommand(app, commands);
   AddSampleCommand(app, commands);
