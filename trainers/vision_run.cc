@@ -175,6 +175,11 @@ absl::StatusOr<ImageClassifierConfig> ImageClassifierConfigFromJson(absl::string
                    architecture == object.end() ? "(none)" : architecture->dump()));
 }
 
+bool DescribesImageClassifier(absl::string_view text) {
+  const json object = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  return object.is_object() && object.contains(kArchitecture);
+}
+
 std::string ClassNamesToJson(const std::vector<std::string>& names) {
   // Names come from folders, whose bytes may be anything.
   return json(names).dump(-1, ' ', false, json::error_handler_t::replace);

@@ -22,6 +22,10 @@ std::string ToJson(const models::ImageClassifierConfig& config);
 absl::StatusOr<models::ImageClassifierConfig> ImageClassifierConfigFromJson(
     absl::string_view json, absl::string_view source);
 
+// Whether a run's description of its model is that of an image classifier, as against a language
+// model; of what it says nothing else is checked.
+bool DescribesImageClassifier(absl::string_view json);
+
 // CheckpointState::extra under this key: the names of the classes, from 0, as a JSON array of
 // strings.
 inline constexpr char kClassesKey[] = "classes";

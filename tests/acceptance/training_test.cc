@@ -245,6 +245,29 @@ TEST(T18, EveryParameterWithItsDecayGroup) {
   EXPECT_THAT(tost_base.out, HasSubstr("total 110,384,016 parameters (109,597,584 without"));
 }
 
+TEST(T18, VisionModelsFollowTheSameRule) {
+  const std::map<std::string, std::vector<std::string>> expected = {
+      {"no decay", {"gamma1", "norm1.weight", "qkv.bias", "cls_token", "proj.0.1.weight"}},
+      {"decay", {"proj.0.0.weight", "qkv.weight", "mlp.fc1.weight", "head.weight"}}};
+  for (const std::string model : {"tost_cab_tiny_12_p16", "xcit_cab_tiny_12_p16"}) {
+    const Outcome outcome = RunTost({"inspect", "parameters", "--model", model});
+    ExpectDone(outcome);
+    for (const auto& [group, names] : expected) {
+      for (const std::string& name : names) {
+        EXPECT_THAT(outcome.out,
+                    testing::ContainsRegex(name + " +\\[[0-9, ]+\\] +" + group + "\n"));
+      }
+    }
+    EXPECT_THAT(outcome.out, testing::ContainsRegex("attn.temp(erature)? +\\[4, 1.*\\] +no decay"));
+    EXPECT_THAT(outcome.out, testing::ContainsRegex("running_var +\\[24\\] +statistic"));
+  }
+  ExpectDone(RunTost({"inspect", "parameters", "--model", "crate_tiny"}));
+  const Outcome models = RunTost({"inspect", "models"});
+  ExpectDone(models);
+  EXPECT_THAT(models.out, testing::ContainsRegex(
+                              "tost_cab_small_12_p16 +12 +8 +384 +224 +16 +1000 +22,589,944"));
+}
+
 TEST(T19, EqualSeedsGiveEqualWeights) {
   std::vector<std::string> weights;
   for (const std::string seed : {"7", "7", "8"}) {

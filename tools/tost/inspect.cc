@@ -1,12 +1,17 @@
 // tost inspect parameters, tost inspect models
 #include <cstdio>
 #include <memory>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "models/language_model.h"
 #include "models/variants.h"
 #include "tools/tost/command_line.h"
+#include "trainers/checkpoint.h"
 #include "trainers/language_run.h"
 #include "trainers/progress.h"
+#include "trainers/run_folder.h"
+#include "trainers/vision_run.h"
 
 namespace tost {
 namespace {
@@ -16,21 +21,53 @@ struct InspectOptions {
   std::string run;
 };
 
-absl::StatusOr<models::LanguageConfig> ConfigOf(const InspectOptions& options) {
+using AnyConfig = std::variant<models::LanguageConfig, models::ImageClassifierConfig>;
+
+absl::StatusOr<AnyConfig> NamedConfig(const std::string& name) {
+  if (const auto language = models::LanguageVariant(name); language.ok()) return *language;
+  if (const auto image = models::ImageVariant(name); image.ok()) return *image;
+  return absl::NotFoundError(
+      absl::StrCat("unknown model ", name, "; \"tost inspect models\" lists the known ones"));
+}
+
+absl::StatusOr<AnyConfig> ConfigOfRun(const std::string& run) {
+  TOST_ASSIGN_OR_RETURN(const std::string path, train::CheckpointAt(run));
+  TOST_ASSIGN_OR_RETURN(const train::Checkpoint checkpoint, train::Checkpoint::Open(path));
+  TOST_ASSIGN_OR_RETURN(train::CheckpointState state, checkpoint.State());
+  const std::string& model = state.extra[train::kModelKey];
+  if (train::DescribesImageClassifier(model)) {
+    return train::ImageClassifierConfigFromJson(model, path);
+  }
+  return train::LanguageConfigFromJson(model, path);
+}
+
+absl::StatusOr<AnyConfig> ConfigOf(const InspectOptions& options) {
   if (options.model.empty() == options.run.empty()) {
     return absl::InvalidArgumentError("give one of --model NAME and --run FOLDER");
   }
-  if (!options.model.empty()) return models::LanguageVariant(options.model);
-  TOST_ASSIGN_OR_RETURN(const train::LanguageRunHeader header,
-                        train::ReadLanguageRunHeader(options.run));
-  return header.config;
+  return options.run.empty() ? NamedConfig(options.model) : ConfigOfRun(options.run);
 }
 
 // Declares the model without allocating it, so that the largest can be looked at on any machine.
-absl::Status InspectParameters(const InspectOptions& options) {
-  TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ConfigOf(options));
-  ParameterSet params(Device::Cpu(), /*seed=*/0);
+void Declare(const models::LanguageConfig& config, ParameterSet& params) {
   const models::LanguageModel model(params.Root(), config);
+}
+void Declare(const models::ImageClassifierConfig& config, ParameterSet& params) {
+  const models::ImageClassifier model(params.Root(), config);
+}
+
+// What a language model has besides, as published sizes count it.
+std::string WithoutPositions(const AnyConfig& config, int64_t total) {
+  const auto* language = std::get_if<models::LanguageConfig>(&config);
+  if (language == nullptr) return "";
+  return absl::StrCat(" (", train::FormatCount(total - language->context * language->width),
+                      " without position embeddings)");
+}
+
+absl::Status InspectParameters(const InspectOptions& options) {
+  TOST_ASSIGN_OR_RETURN(const AnyConfig config, ConfigOf(options));
+  ParameterSet params(Device::Cpu(), /*seed=*/0);
+  std::visit([&](const auto& c) { Declare(c, params); }, config);
   int64_t decayed = 0;
   for (const Parameter& parameter : params.parameters()) {
     const bool decays = parameter.decay() == Decay::kYes;
@@ -38,27 +75,58 @@ absl::Status InspectParameters(const InspectOptions& options) {
     std::printf("%-44s %-16s %s\n", parameter.name().c_str(), parameter.shape().ToString().c_str(),
                 decays ? "decay" : "no decay");
   }
+  for (const State& state : params.states()) {
+    std::printf("%-44s %-16s %s\n", state.name().c_str(), state.shape().ToString().c_str(),
+                "statistic, not trained");
+  }
   const int64_t total = params.element_count();
-  const int64_t positions = config.context * config.width;
-  std::printf("total %s parameters (%s without position embeddings): %s with decay, %s without\n",
-              train::FormatCount(total).c_str(), train::FormatCount(total - positions).c_str(),
+  std::printf("total %s parameters%s: %s with decay, %s without\n",
+              train::FormatCount(total).c_str(), WithoutPositions(config, total).c_str(),
               train::FormatCount(decayed).c_str(), train::FormatCount(total - decayed).c_str());
-  std::printf("lm_head.weight is tied to transformer.wte.weight and counted once\n");
+  if (std::holds_alternative<models::LanguageConfig>(config)) {
+    std::printf("lm_head.weight is tied to transformer.wte.weight and counted once\n");
+  }
   return absl::OkStatus();
 }
 
-absl::Status InspectModels() {
-  std::printf("%-24s %6s %6s %6s %8s %11s %14s\n", "model", "layers", "heads", "width", "context",
-              "vocabulary", "parameters");
+int64_t ParametersOf(const auto& config) {
+  ParameterSet params(Device::Cpu(), /*seed=*/0);
+  Declare(config, params);
+  return params.element_count();
+}
+
+void ListLanguageModels() {
+  std::printf("%-42s %6s %6s %6s %8s %11s %14s\n", "language model", "layers", "heads", "width",
+              "context", "vocabulary", "parameters");
   for (const std::string& name : models::LanguageVariantNames()) {
-    TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, models::LanguageVariant(name));
-    ParameterSet params(Device::Cpu(), /*seed=*/0);
-    const models::LanguageModel model(params.Root(), config);
-    std::printf("%-24s %6d %6d %6d %8lld %11lld %14s\n", name.c_str(), config.layers, config.heads,
+    const models::LanguageConfig config = TOST_CHECK_VALUE(models::LanguageVariant(name));
+    std::printf("%-42s %6d %6d %6d %8lld %11lld %14s\n", name.c_str(), config.layers, config.heads,
                 config.width, static_cast<long long>(config.context),
                 static_cast<long long>(config.vocabulary),
-                train::FormatCount(params.element_count()).c_str());
+                train::FormatCount(ParametersOf(config)).c_str());
   }
+}
+
+void ListImageModels() {
+  std::printf("%-42s %6s %6s %6s %8s %5s %8s %14s\n", "image classifier", "blocks", "heads",
+              "width", "picture", "patch", "classes", "parameters");
+  for (const std::string& name : models::ImageVariantNames()) {
+    const models::ImageClassifierConfig config = TOST_CHECK_VALUE(models::ImageVariant(name));
+    std::visit(
+        [&](const auto& c) {
+          std::printf("%-42s %6d %6d %6d %8lld %5d %8lld %14s\n", name.c_str(), c.depth, c.heads,
+                      c.width, static_cast<long long>(c.image_size), c.patch,
+                      static_cast<long long>(c.classes),
+                      train::FormatCount(ParametersOf(models::ImageClassifierConfig(c))).c_str());
+        },
+        config);
+  }
+}
+
+absl::Status InspectModels() {
+  ListLanguageModels();
+  std::printf("\n");
+  ListImageModels();
   return absl::OkStatus();
 }
 
