@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/errors.h"
+#include "data/draw.h"
 
 namespace tost::train {
 namespace {
@@ -44,6 +45,30 @@ int64_t Rival(const ClassificationTally& tally, int64_t label) {
     }
   }
   return rival;
+}
+
+constexpr char kConfusionTitle[] = "rows: class, columns: taken for, colour: share of the row";
+constexpr int kMostWrittenClasses = 20;
+constexpr int kWrittenCell = 34;  // pixels; four digits fit
+constexpr int kBareCell = 5;
+constexpr int kMargin = 6;
+
+// The name of a class before its row, and its first letters above its column.
+void DrawNames(data::Image& picture, const std::string& name, int label, int left, int top) {
+  const int row = top + label * kWrittenCell + (kWrittenCell - data::TextHeight()) / 2;
+  data::Text(picture, kMargin, row, name, data::kBlack);
+  std::string head = name;
+  while (data::TextWidth(head) > kWrittenCell - 2) head.pop_back();
+  data::Text(picture, left + label * kWrittenCell + 1, top - data::TextHeight() - 2, head,
+             data::kBlack);
+}
+
+// The count in the middle of a cell, light on dark colours.
+void DrawCount(data::Image& picture, int64_t count, double share, int x, int y) {
+  const std::string digits = absl::StrCat(count);
+  data::Text(picture, x + (kWrittenCell - data::TextWidth(digits)) / 2,
+             y + (kWrittenCell - data::TextHeight()) / 2, digits,
+             share < 0.5 ? data::kWhite : data::kBlack);
 }
 
 }  // namespace
@@ -104,8 +129,32 @@ std::string ClassTable(const ClassificationTally& tally, const std::vector<std::
 
 data::Image ConfusionPicture(const ClassificationTally& tally,
                              const std::vector<std::string>& names) {
-  (void)names;
-  return data::Image(static_cast<int>(tally.classes()) * 8, static_cast<int>(tally.classes()) * 8);
+  const auto classes = static_cast<int>(tally.classes());
+  const bool written = classes <= kMostWrittenClasses;
+  const int cell = written ? kWrittenCell : kBareCell;
+  int left = kMargin, top = kMargin + 2 * data::TextHeight();
+  for (int label = 0; written && label < classes; ++label) {
+    left = std::max(left, 2 * kMargin + data::TextWidth(NameOf(names, label)));
+  }
+  if (written) top += kMargin + data::TextHeight();
+
+  const int width = left + classes * cell + kMargin;
+  data::Image picture(std::max(width, data::TextWidth(kConfusionTitle) + 2 * kMargin),
+                      top + classes * cell + kMargin);
+  data::FillRectangle(picture, {0, 0, picture.width, picture.height}, data::kWhite);
+  data::Text(picture, kMargin, kMargin, kConfusionTitle, data::kBlack);
+  for (int label = 0; label < classes; ++label) {
+    const int y = top + label * cell;
+    if (written) DrawNames(picture, NameOf(names, label), label, left, top);
+    for (int predicted = 0; predicted < classes; ++predicted) {
+      const int x = left + predicted * cell;
+      const double share = static_cast<double>(tally.Confused(label, predicted)) /
+                           static_cast<double>(std::max<int64_t>(1, tally.CountOf(label)));
+      data::FillRectangle(picture, {x, y, cell, cell}, data::HeatColor(share));
+      if (written) DrawCount(picture, tally.Confused(label, predicted), share, x, y);
+    }
+  }
+  return picture;
 }
 
 }  // namespace tost::train
