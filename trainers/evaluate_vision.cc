@@ -9,6 +9,7 @@
 #include "trainers/evaluate_language.h"
 #include "trainers/evaluation_report.h"
 #include "trainers/interrupt.h"
+#include "trainers/run_folder.h"
 #include "trainers/vision_run.h"
 #include "trainers/vision_settings.h"
 #include "trainers/weight_average.h"
@@ -30,13 +31,16 @@ absl::StatusOr<const data::ImageDataset*> SplitNamed(const data::ImageSets& sets
       absl::StrCat("--split is train, validation or test, not '", name, "'"));
 }
 
-// Puts the running average in the place of the weights, if that is asked for.
-absl::Status ChooseWeights(const std::string& weights, VisionRun& run) {
-  if (weights == "trained") return absl::OkStatus();
-  if (weights != "average") {
+absl::StatusOr<VisionRun> LoadWeights(const VisionEvaluationOptions& options, DType compute_dtype) {
+  const std::string& weights = options.weights;
+  if (weights == "best") return LoadVisionRun(options.run, compute_dtype);
+  if (weights != "newest" && weights != "average") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--weights is trained or average, not '", weights, "'"));
+        absl::StrCat("--weights is best, newest or average, not '", weights, "'"));
   }
+  TOST_ASSIGN_OR_RETURN(const std::string newest, CheckpointAt(options.run));
+  TOST_ASSIGN_OR_RETURN(VisionRun run, LoadVisionRun(newest, compute_dtype));
+  if (weights == "newest") return run;
   TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(run.checkpoint));
   if (!checkpoint.has_average()) {
     return absl::InvalidArgumentError(
@@ -47,7 +51,7 @@ absl::Status ChooseWeights(const std::string& weights, VisionRun& run) {
   WeightAverage average(*run.params, /*decay=*/0);
   TOST_RETURN_IF_ERROR(checkpoint.LoadAverage(*run.params, average.values()));
   average.Swap();
-  return absl::OkStatus();
+  return run;
 }
 
 // An error when the data's classes are not the model's, as far as both are known.
@@ -121,8 +125,7 @@ absl::StatusOr<ClassificationTally> EvaluateClassifier(const models::ImageClassi
 absl::Status EvaluateVisionRun(const VisionEvaluationOptions& asked) {
   VisionEvaluationOptions options = asked;
   TOST_ASSIGN_OR_RETURN(const DType compute_dtype, ComputeDTypeNamed(options.compute_dtype));
-  TOST_ASSIGN_OR_RETURN(VisionRun run, LoadVisionRun(options.run, compute_dtype));
-  TOST_RETURN_IF_ERROR(ChooseWeights(options.weights, run));
+  TOST_ASSIGN_OR_RETURN(const VisionRun run, LoadWeights(options, compute_dtype));
   TOST_ASSIGN_OR_RETURN(options.data, DataOptionsFor(options.data, run.state));
   TOST_ASSIGN_OR_RETURN(const data::ImageSets sets, OpenImages(options.data));
   TOST_RETURN_IF_ERROR(RequireSameClasses(run, sets));

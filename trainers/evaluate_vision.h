@@ -23,11 +23,13 @@ absl::StatusOr<ClassificationTally> EvaluateClassifier(const models::ImageClassi
                                                        EvaluationProgress* progress = nullptr);
 
 struct VisionEvaluationOptions {
-  std::string run;                  // run folder or checkpoint
-  ImageDataOptions data;            // its path "": what the run was trained on
-  std::string split = "test";       // or "train", "validation"
-  std::string weights = "trained";  // or "average", the running average of a run that keeps one
-  int64_t batch = 64;               // pictures at a time
+  std::string run;             // run folder or checkpoint
+  ImageDataOptions data;       // its path "": what the run was trained on
+  std::string split = "test";  // or "train", "validation"
+  // Of a run folder: "best", as a split has selected them (the newest if none has), "newest", or
+  // "average", the newest running average of a run that keeps one.
+  std::string weights = "best";
+  int64_t batch = 64;  // pictures at a time
   std::string compute_dtype = "float32";
   bool classes = false;   // also a line for each class
   std::string confusion;  // file for the confusion matrix as a PNG; "": none

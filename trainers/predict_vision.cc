@@ -62,8 +62,7 @@ class Predictor {
   static absl::StatusOr<Predictor> Create(const PredictOptions& options) {
     Predictor predictor;
     TOST_ASSIGN_OR_RETURN(predictor.compute_dtype_, ComputeDTypeNamed(options.compute_dtype));
-    TOST_ASSIGN_OR_RETURN(const std::string checkpoint, BestCheckpoint(options.run));
-    TOST_ASSIGN_OR_RETURN(predictor.run_, LoadVisionRun(checkpoint, predictor.compute_dtype_));
+    TOST_ASSIGN_OR_RETURN(predictor.run_, LoadVisionRun(options.run, predictor.compute_dtype_));
     TOST_ASSIGN_OR_RETURN(
         predictor.preprocessing_,
         PreprocessingOf(predictor.run_.state, predictor.run_.checkpoint, predictor.run_.config));
@@ -110,7 +109,8 @@ void PrintTable(const Predictor& predictor, const std::string& path,
                 const std::vector<float>& probabilities, int top) {
   std::printf("%s\n", path.c_str());
   for (int64_t label : Likeliest(probabilities, top)) {
-    std::printf("  %5.1f %%  %s\n", 100.0 * static_cast<double>(probabilities[static_cast<size_t>(label)]),
+    std::printf("  %5.1f %%  %s\n",
+                100.0 * static_cast<double>(probabilities[static_cast<size_t>(label)]),
                 predictor.ClassName(label).c_str());
   }
 }
@@ -131,8 +131,7 @@ void PrintJson(const Predictor& predictor, const std::string& path,
 
 absl::Status Predict(const PredictOptions& options) {
   if (options.top < 1) return absl::InvalidArgumentError("--top must be at least 1");
-  TOST_ASSIGN_OR_RETURN(const data::BadImages bad_images,
-                        data::BadImagesNamed(options.bad_images));
+  TOST_ASSIGN_OR_RETURN(const data::BadImages bad_images, data::BadImagesNamed(options.bad_images));
   TOST_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options.pictures));
   TOST_ASSIGN_OR_RETURN(const Predictor predictor, Predictor::Create(options));
   for (const std::string& path : files) {

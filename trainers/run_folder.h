@@ -29,7 +29,8 @@ class RunFolder {
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string config() const { return path_ + "/config.toml"; }
   // The best weights that a split has selected, and what a vision run came to.
-  std::string best() const { return path_ + "/best.safetensors"; }
+  std::string best() const { return BestIn(path_); }
+  static std::string BestIn(const std::string& path) { return path + "/best.safetensors"; }
   std::string result() const { return path_ + "/result.json"; }
 
   absl::Status WriteConfig(const std::string& settings) const;

@@ -94,7 +94,10 @@ class VisionTraining {
   }
 
   absl::Status ChooseModel() {
-    const std::string& checkpoint = options_.resume.empty() ? options_.init : options_.resume;
+    std::string checkpoint = options_.init;
+    if (!options_.resume.empty()) {
+      TOST_ASSIGN_OR_RETURN(checkpoint, CheckpointAt(options_.resume));  // the newest
+    }
     const auto classes = static_cast<int64_t>(sets_.classes.size());
     if (checkpoint.empty()) {
       TOST_ASSIGN_OR_RETURN(config_, ConfigOf(options_, classes));

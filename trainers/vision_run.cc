@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <fstream>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -187,7 +188,12 @@ std::string ClassNamesToJson(const std::vector<std::string>& names) {
 
 absl::StatusOr<VisionRunHeader> ReadVisionRunHeader(const std::string& path) {
   VisionRunHeader header;
-  TOST_ASSIGN_OR_RETURN(header.checkpoint, CheckpointAt(path));
+  const std::string best = RunFolder::BestIn(path);
+  if (std::ifstream(best).good()) {
+    header.checkpoint = best;
+  } else {
+    TOST_ASSIGN_OR_RETURN(header.checkpoint, CheckpointAt(path));
+  }
   TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(header.checkpoint));
   TOST_ASSIGN_OR_RETURN(header.state, checkpoint.State());
   TOST_ASSIGN_OR_RETURN(header.config, ImageClassifierConfigFromJson(header.state.extra[kModelKey],

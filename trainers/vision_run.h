@@ -38,7 +38,8 @@ struct VisionRunHeader {
   models::ImageClassifierConfig config;
   std::vector<std::string> class_names;  // empty: unknown
 };
-// `path` is a run folder (its newest checkpoint is taken) or a checkpoint file.
+// `path` is a checkpoint file or a run folder, which stands for its best weights, or for its newest
+// checkpoint where no split has selected any.
 absl::StatusOr<VisionRunHeader> ReadVisionRunHeader(const std::string& path);
 
 struct VisionRun {

@@ -77,6 +77,7 @@ void AddTrainCommands(CLI::App& app, Commands& commands);
 void AddPrepareCommands(CLI::App& app, Commands& commands);
 void AddDataCommands(CLI::App& app, Commands& commands);
 void AddEvaluateCommand(CLI::App& app, Commands& commands);
+void AddPredictCommand(CLI::App& app, Commands& commands);
 void AddSampleCommand(CLI::App& app, Commands& commands);
 void AddImportCommand(CLI::App& app, Commands& commands);
 void AddExportCommand(CLI::App& app, Commands& commands);

@@ -1,4 +1,4 @@
-// tost inspect parameters, tost inspect models
+// tost inspect parameters, models, augment
 #include <cstdio>
 #include <memory>
 #include <variant>
@@ -7,7 +7,9 @@
 #include "models/language_model.h"
 #include "models/variants.h"
 #include "tools/tost/command_line.h"
+#include "tools/tost/vision_options.h"
 #include "trainers/checkpoint.h"
+#include "trainers/inspect_augment.h"
 #include "trainers/language_run.h"
 #include "trainers/progress.h"
 #include "trainers/run_folder.h"
@@ -130,6 +132,33 @@ absl::Status InspectModels() {
   return absl::OkStatus();
 }
 
+void AddInspectAugment(CLI::App& inspect, Commands& commands) {
+  struct Options {
+    train::VisionTrainingOptions run;
+    int64_t update = 1;
+  };
+  Command& command = commands.emplace_back(
+      inspect, "augment", "A contact sheet of what training sees of its pictures",
+      "tost inspect augment --data cifar-10-batches-bin --crop padded --output sheet.png");
+  auto options = std::make_shared<Options>();
+  auto& o = options->run;
+  o.global_batch = 32;
+  command.app()
+      ->add_option("--config", "Settings file (TOML); options given here win")
+      ->type_name("FILE");
+  command.Add("output", o.output, "PNG file to write");
+  command.Add("update", options->update, "The update whose pictures are drawn");
+  command.Add("model", o.model, "Named model, for the picture size; empty: tost_small_pictures_p8");
+  command.Add("image_size", o.image_size, "Pixels in both directions; 0: the model's");
+  command.Add("global_batch", o.global_batch, "Pictures per update");
+  command.Add("seed", o.seed, "Seed of data order and augmentation");
+  AddImageData(command, o.data);
+  AddVisionAugmentation(command, o);
+  command.set_run([options] {
+    return train::InspectAugment(options->run, options->update, options->run.output);
+  });
+}
+
 }  // namespace
 
 void AddInspectCommands(CLI::App& app, Commands& commands) {
@@ -146,6 +175,7 @@ void AddInspectCommands(CLI::App& app, Commands& commands) {
   Command& models = commands.emplace_back(*inspect, "models", "The named models and their sizes",
                                           "tost inspect models");
   models.set_run(&InspectModels);
+  AddInspectAugment(*inspect, commands);
 }
 
 }  // namespace tost

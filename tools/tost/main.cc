@@ -70,6 +70,7 @@ int Main(int argc, char** argv) {
   AddDataCommands(app, commands);
   AddTrainCommands(app, commands);
   AddEvaluateCommand(app, commands);
+  AddPredictCommand(app, commands);
   AddSampleCommand(app, commands);
   AddImportCommand(app, commands);
   AddExportCommand(app, commands);

@@ -7,10 +7,10 @@
 namespace tost {
 
 void AddPredictCommand(CLI::App& app, Commands& commands) {
-  Command& command = commands.emplace_back(
-      app, "predict", "What an image classifier sees in pictures",
-      "tost predict --run runs/cifar10 photo.jpg\n"
-      "  tost predict --run runs/cifar10 --json --bad_images skip photos");
+  Command& command =
+      commands.emplace_back(app, "predict", "What an image classifier sees in pictures",
+                            "tost predict --run runs/cifar10 photo.jpg\n"
+                            "  tost predict --run runs/cifar10 --json --bad_images skip photos");
   auto options = std::make_shared<train::PredictOptions>();
   auto& o = *options;
   command.Add("run", o.run, "Run folder (its best weights) or checkpoint file")->required();
