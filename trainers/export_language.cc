@@ -1,12 +1,7 @@
 #include "trainers/export_language.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,37 +10,16 @@
 #include "absl/strings/strip.h"
 #include "autograd/base/errors.h"
 #include "autograd/base/philox.h"
-#include "data/atomic_file.h"
 #include "nlohmann/json.hpp"
 #include "trainers/architecture_files.h"
 #include "trainers/import_language.h"
 #include "trainers/language_layout.h"
 #include "trainers/language_run.h"
-#include "trainers/progress.h"
-#include "trainers/safetensors.h"
 
 namespace tost::train {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr char kWeights[] = "model.safetensors";
-constexpr char kArchitecture[] = "config.json";
-constexpr char kTokenizerConfig[] = "tokenizer_config.json";
-constexpr char kTokens[] = "vocab.json";
-constexpr char kMerges[] = "merges.txt";
 constexpr int64_t kCheckTokens = 64;
-
-// A tensor of the export, made when it is written.
-struct ExportedTensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::function<Tensor()> values;  // float32
-};
-
-std::vector<int64_t> ExtentsOf(const Shape& shape) {
-  return {shape.extents().begin(), shape.extents().end()};
-}
 
 std::vector<ExportedTensor> OfficialTensors(const LanguageRun& run) {
   std::vector<ExportedTensor> tensors;
@@ -105,38 +79,15 @@ std::vector<ExportedTensor> HuggingFaceTensors(const LanguageRun& run) {
   return tensors;
 }
 
-absl::Status WriteTensors(const std::string& path, const std::vector<ExportedTensor>& tensors,
-                          DType dtype, const std::map<std::string, std::string>& metadata) {
-  std::vector<TensorEntry> entries;
-  for (const ExportedTensor& tensor : tensors) {
-    entries.push_back({.name = tensor.name,
-                       .dtype = dtype == DType::kBFloat16 ? "BF16" : "F32",
-                       .shape = tensor.shape});
-  }
-  TOST_ASSIGN_OR_RETURN(SafetensorsWriter writer,
-                        SafetensorsWriter::Create(path, std::move(entries), metadata));
-  for (const ExportedTensor& tensor : tensors) {
-    const Tensor values = tensor.values();
-    TOST_RETURN_IF_ERROR(
-        writer.Append(dtype == DType::kFloat32 ? values : Converted(values, dtype)));
-  }
-  return writer.Commit();
-}
-
-struct SmallFile {
-  std::string name;
-  std::string content;
-};
-
-std::vector<SmallFile> TokenizerFiles(const data::Tokenizer& tokenizer) {
+std::vector<ExportedFile> TokenizerFiles(const data::Tokenizer& tokenizer) {
   if (const data::BytePairEncoding* pairs = tokenizer.byte_pairs()) {
-    return {{kTokens, pairs->tables().tokens}, {kMerges, pairs->tables().merges}};
+    return {{kTokensFile, pairs->tables().tokens}, {kMergesFile, pairs->tables().merges}};
   }
   return {{data::kTokenizerFile, tokenizer.ToJson()}};
 }
 
 // What AutoTokenizer needs besides the tables.
-SmallFile TokenizerConfig(const data::Tokenizer& tokenizer, int64_t context) {
+ExportedFile TokenizerConfig(const data::Tokenizer& tokenizer, int64_t context) {
   nlohmann::ordered_json config = {{"tokenizer_class", "GPT2Tokenizer"},
                                    {"model_max_length", context},
                                    {"add_prefix_space", false}};
@@ -144,26 +95,20 @@ SmallFile TokenizerConfig(const data::Tokenizer& tokenizer, int64_t context) {
     const std::string text = tokenizer.Decode(std::span(&*end, 1));
     for (const char* key : {"bos_token", "eos_token", "unk_token"}) config[key] = text;
   }
-  return {kTokenizerConfig, absl::StrCat(config.dump(2), "\n")};
+  return {kTokenizerConfigFile, absl::StrCat(config.dump(2), "\n")};
 }
 
-struct Plan {
-  std::vector<ExportedTensor> tensors;
-  std::map<std::string, std::string> metadata;
-  std::vector<SmallFile> files;
-};
-
-Plan OfficialPlan(const LanguageRun& run) {
+ExportPlan OfficialPlan(const LanguageRun& run) {
   const std::string architecture = ToJson(run.config);
-  Plan plan{.tensors = OfficialTensors(run),
-            .metadata = {{"format", "pt"},
-                         {kModelKey, architecture},
-                         {"tied", "lm_head.weight=transformer.wte.weight"}},
-            .files = {{kArchitecture, absl::StrCat(architecture, "\n")}}};
+  ExportPlan plan{.tensors = OfficialTensors(run),
+                  .metadata = {{"format", "pt"},
+                               {kModelKey, architecture},
+                               {"tied", "lm_head.weight=transformer.wte.weight"}},
+                  .files = {{kArchitectureFile, absl::StrCat(architecture, "\n")}}};
   return plan;
 }
 
-absl::StatusOr<Plan> HuggingFacePlan(const LanguageRun& run, const std::string& dtype) {
+absl::StatusOr<ExportPlan> HuggingFacePlan(const LanguageRun& run, const std::string& dtype) {
   if (run.config.mixer != models::Mixer::kAttention) {
     return absl::InvalidArgumentError(
         absl::StrCat(run.checkpoint,
@@ -172,17 +117,17 @@ absl::StatusOr<Plan> HuggingFacePlan(const LanguageRun& run, const std::string& 
   }
   const std::optional<int32_t> end =
       run.tokenizer.has_value() ? run.tokenizer->end_of_text() : std::nullopt;
-  Plan plan{.tensors = HuggingFaceTensors(run),
-            .metadata = {{"format", "pt"}},
-            .files = {{kArchitecture, HuggingFaceConfig(run.config, dtype, end)}}};
+  ExportPlan plan{.tensors = HuggingFaceTensors(run),
+                  .metadata = {{"format", "pt"}},
+                  .files = {{kArchitectureFile, HuggingFaceConfig(run.config, dtype, end)}}};
   if (run.tokenizer.has_value() && run.tokenizer->byte_pairs() != nullptr) {
     plan.files.push_back(TokenizerConfig(*run.tokenizer, run.config.context));
   }
   return plan;
 }
 
-absl::StatusOr<Plan> PlanOf(const LanguageRun& run, const ExportOptions& options) {
-  Plan plan;
+absl::StatusOr<ExportPlan> PlanOf(const LanguageRun& run, const ExportOptions& options) {
+  ExportPlan plan;
   if (options.format == "official") {
     plan = OfficialPlan(run);
   } else if (options.format == "huggingface") {
@@ -192,43 +137,10 @@ absl::StatusOr<Plan> PlanOf(const LanguageRun& run, const ExportOptions& options
         absl::StrCat("--format is official or huggingface, not '", options.format, "'"));
   }
   if (run.tokenizer.has_value()) {
-    std::vector<SmallFile> files = TokenizerFiles(*run.tokenizer);
+    std::vector<ExportedFile> files = TokenizerFiles(*run.tokenizer);
     std::ranges::move(files, std::back_inserter(plan.files));
   }
   return plan;
-}
-
-absl::StatusOr<DType> DTypeNamed(absl::string_view name) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    if (name == Name(dtype)) return dtype;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--dtype is float32 or bfloat16, not '", name, "'"));
-}
-
-absl::Status PrepareFolder(const std::string& path, bool overwrite) {
-  std::error_code error;
-  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
-    return absl::AlreadyExistsError(absl::StrCat("--output ", path, " is a file; name a folder"));
-  }
-  fs::create_directories(path, error);
-  if (error) return data::FileError("cannot make folder", path, error.value());
-  const fs::directory_iterator entries(path, error);
-  if (error) return data::FileError("cannot read folder", path, error.value());
-  if (entries == fs::directory_iterator()) return absl::OkStatus();
-  if (overwrite) {
-    // An earlier export's files must not be taken for this one's.
-    for (const char* name :
-         {kWeights, kArchitecture, kTokenizerConfig, kTokens, kMerges, data::kTokenizerFile}) {
-      fs::remove(absl::StrCat(path, "/", name), error);
-      if (error)
-        return data::FileError("cannot remove", absl::StrCat(path, "/", name), error.value());
-    }
-    return absl::OkStatus();
-  }
-  return absl::AlreadyExistsError(absl::StrCat(
-      "--output ", path, " is not empty (it holds ", entries->path().filename().string(),
-      "); write into it with --overwrite, or choose another folder"));
 }
 
 std::vector<float> LogitsOf(const models::LanguageModel& model) {
@@ -246,39 +158,16 @@ absl::Status CheckExport(const LanguageRun& run, const ExportOptions& options, D
   TOST_ASSIGN_OR_RETURN(
       const ImportedLanguage imported,
       ReadLanguageModel({.from = options.output, .tokenizer = run.tokenizer ? "" : "none"}));
-  const std::vector<float> before = LogitsOf(*run.model), after = LogitsOf(*imported.model);
-  double largest = 0, difference = before.size() == after.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(before[i])));
-    difference = std::max(difference,
-                          std::abs(static_cast<double>(before[i]) - static_cast<double>(after[i])));
-  }
-  const double relative = dtype == DType::kFloat32 ? kExportFloatBound : kExportBFloat16Bound;
-  const double bound = relative * largest;
-  std::printf("check        maximum logit difference %.2e (largest logit %.3g, bound %.2e)\n",
-              difference, largest, bound);
-  if (difference <= bound) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(options.output,
-                                          ": the exported model's logits differ by ", difference,
-                                          ", more than the bound of ", bound));
+  return CompareLogits(LogitsOf(*run.model), LogitsOf(*imported.model), dtype, options.output);
 }
 
 }  // namespace
 
 absl::Status ExportLanguage(const ExportOptions& options) {
-  TOST_ASSIGN_OR_RETURN(const DType dtype, DTypeNamed(options.dtype));
+  TOST_ASSIGN_OR_RETURN(const DType dtype, ExportDType(options.dtype));
   TOST_ASSIGN_OR_RETURN(const LanguageRun run, LoadLanguageRun(options.run, DType::kFloat32));
-  TOST_ASSIGN_OR_RETURN(const Plan plan, PlanOf(run, options));
-  TOST_RETURN_IF_ERROR(PrepareFolder(options.output, options.overwrite));
-  const std::string folder = absl::StrCat(options.output, "/");
-  TOST_RETURN_IF_ERROR(WriteTensors(folder + kWeights, plan.tensors, dtype, plan.metadata));
-  std::printf("weights      %s%s: %zu tensors, %s parameters, %s\n", folder.c_str(), kWeights,
-              plan.tensors.size(), FormatCount(run.params->element_count()).c_str(),
-              options.dtype.c_str());
-  for (const SmallFile& file : plan.files) {
-    TOST_RETURN_IF_ERROR(data::WriteFileAtomically(folder + file.name, file.content));
-    std::printf("             %s%s\n", folder.c_str(), file.name.c_str());
-  }
+  TOST_ASSIGN_OR_RETURN(const ExportPlan plan, PlanOf(run, options));
+  TOST_RETURN_IF_ERROR(WriteExport(options, dtype, plan, run.params->element_count()));
   if (!run.tokenizer.has_value()) std::printf("tokenizer    none: the run has bare token ids\n");
   return options.check ? CheckExport(run, options, dtype) : absl::OkStatus();
 }

@@ -1,7 +1,6 @@
 #include "trainers/import_language.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -11,13 +10,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/errors.h"
-#include "data/atomic_file.h"
 #include "trainers/architecture_files.h"
-#include "trainers/checkpoint.h"
 #include "trainers/language_layout.h"
 #include "trainers/language_run.h"
 #include "trainers/progress.h"
-#include "trainers/run_folder.h"
 #include "trainers/weight_file.h"
 
 namespace tost::train {
@@ -25,63 +21,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kSafetensors[] = "model.safetensors";
-constexpr char kTorch[] = "pytorch_model.bin";
-constexpr char kArchitecture[] = "config.json";
 constexpr char kEmbedding[] = "transformer.wte.weight";
 // GPT-2's tokens, and the same rounded up to a multiple of 64 as nanoGPT and ToST do.
 constexpr int64_t kGpt2Tokens = 50257;
 constexpr int64_t kGpt2Rows = 50304;
 
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-// Where the weights lie, and the folder of the files that go with them, if any.
-struct Source {
-  std::string weights;
-  std::string folder;
-};
-
-absl::StatusOr<Source> SourceOf(const std::string& from) {
-  std::error_code error;
-  if (!fs::is_directory(from, error)) {
-    const fs::path path(from);
-    const bool named = path.filename() == kSafetensors || path.filename() == kTorch;
-    const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-    return Source{from, named ? absl::StrCat(folder, "/") : ""};
-  }
-  const std::string folder = absl::StrCat(from, "/");
-  for (const char* name : {kSafetensors, kTorch}) {
-    if (Exists(folder + name)) return Source{folder + name, folder};
-    if (!Exists(absl::StrCat(folder, name, ".index.json"))) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        from, ": its weights are spread over several files; save them as one (max_shard_size)"));
-  }
-  return absl::NotFoundError(absl::StrCat(from, " holds neither ", kSafetensors, " nor ", kTorch,
-                                          "; name a file of weights, or such a folder"));
-}
-
 // Everything that is said of the architecture besides the tensors themselves.
 absl::StatusOr<StatedArchitecture> ArchitectureOf(const ImportOptions& options,
-                                                  const Source& source, const WeightFile& file) {
+                                                  const ImportSource& source,
+                                                  const WeightFile& file) {
   StatedArchitecture all;
   if (options.heads != 0) all.stated.push_back({Stated::What::kHeads, options.heads, "--heads"});
   const auto add = [&](const StatedArchitecture& more) {
     all.stated.insert(all.stated.end(), more.stated.begin(), more.stated.end());
     if (more.gelu.has_value()) all.gelu = more.gelu;
   };
-  const std::string config = absl::StrCat(source.folder, kArchitecture);
-  if (!source.folder.empty() && Exists(config)) {
-    TOST_ASSIGN_OR_RETURN(const std::string json, data::ReadFile(config));
-    TOST_ASSIGN_OR_RETURN(const StatedArchitecture said, ParseArchitecture(json, config));
-    add(said);
-  }
-  if (const auto found = file.metadata().find(kModelKey); found != file.metadata().end()) {
-    TOST_ASSIGN_OR_RETURN(
-        const StatedArchitecture said,
-        ParseArchitecture(found->second, absl::StrCat(file.path(), ", its metadata")));
+  TOST_ASSIGN_OR_RETURN(const std::vector<Description> descriptions, DescriptionsOf(source, file));
+  for (const Description& description : descriptions) {
+    TOST_ASSIGN_OR_RETURN(const StatedArchitecture said,
+                          ParseArchitecture(description.json, description.source));
     add(said);
   }
   if (file.values() != nullptr) add(ModelArgsOf(*file.values()));
@@ -97,10 +55,10 @@ struct TokenizerChoice {
 absl::StatusOr<std::optional<data::Tokenizer>> TokenizerIn(const std::string& folder) {
   std::optional<data::Tokenizer> tokenizer;
   const std::string recorded = absl::StrCat(folder, "/", data::kTokenizerFile);
-  if (Exists(recorded)) {
+  if (FileExists(recorded)) {
     TOST_ASSIGN_OR_RETURN(tokenizer, data::Tokenizer::Load(recorded));
-  } else if (Exists(absl::StrCat(folder, "/merges.txt")) ||
-             Exists(absl::StrCat(folder, "/vocab.bpe"))) {
+  } else if (FileExists(absl::StrCat(folder, "/merges.txt")) ||
+             FileExists(absl::StrCat(folder, "/vocab.bpe"))) {
     TOST_ASSIGN_OR_RETURN(tokenizer, data::Tokenizer::Named(folder));
   }
   return tokenizer;
@@ -117,8 +75,8 @@ absl::StatusOr<TokenizerChoice> NamedTokenizer(const std::string& name) {
   return TokenizerChoice{std::move(tokenizer), "as --tokenizer says"};
 }
 
-absl::StatusOr<TokenizerChoice> TokenizerOf(const ImportOptions& options, const Source& source,
-                                            int64_t rows) {
+absl::StatusOr<TokenizerChoice> TokenizerOf(const ImportOptions& options,
+                                            const ImportSource& source, int64_t rows) {
   if (!options.tokenizer.empty()) return NamedTokenizer(options.tokenizer);
   if (!source.folder.empty()) {
     TOST_ASSIGN_OR_RETURN(std::optional<data::Tokenizer> found, TokenizerIn(source.folder));
@@ -201,7 +159,7 @@ std::vector<std::string> Report(const WeightFile& file, const LanguageLayout& la
                                 const ImportedLanguage& imported, const TokenizerChoice& choice) {
   std::vector<std::string> report;
   const auto add = [&](absl::string_view what, absl::string_view text) {
-    report.push_back(absl::StrCat(what, std::string(13 - what.size(), ' '), text));
+    report.push_back(ReportLine(what, text));
   };
   add("source", absl::StrCat(file.path(), " (", file.format(),
                              layout.transposed ? ", Hugging Face's layout)" : ")"));
@@ -225,14 +183,8 @@ std::vector<std::string> Report(const WeightFile& file, const LanguageLayout& la
 }  // namespace
 
 absl::StatusOr<ImportedLanguage> ReadLanguageModel(const ImportOptions& options) {
-  TOST_ASSIGN_OR_RETURN(const Source source, SourceOf(options.from));
-  TOST_ASSIGN_OR_RETURN(const WeightFile file, WeightFile::Open(source.weights));
-  if (IsCheckpoint(file.metadata())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path(),
-                     " is a checkpoint of tost, which needs no import: name it with "
-                     "--run, or with --init to train on"));
-  }
+  TOST_ASSIGN_OR_RETURN(const ImportSource source, ImportSourceOf(options.from));
+  TOST_ASSIGN_OR_RETURN(const WeightFile file, OpenForImport(source));
   TOST_ASSIGN_OR_RETURN(const StatedArchitecture architecture,
                         ArchitectureOf(options, source, file));
   TOST_ASSIGN_OR_RETURN(const LanguageLayout layout,
@@ -264,16 +216,9 @@ absl::StatusOr<ImportedLanguage> ReadLanguageModel(const ImportOptions& options)
 
 absl::Status ImportLanguage(const ImportOptions& options) {
   TOST_ASSIGN_OR_RETURN(const ImportedLanguage imported, ReadLanguageModel(options));
-  TOST_ASSIGN_OR_RETURN(
-      const RunFolder run,
-      RunFolder::Open(options.output, options.overwrite ? RunMode::kOverwrite : RunMode::kNew));
   CheckpointState state{.extra = {{kModelKey, ToJson(imported.config)}}};
   if (imported.tokenizer.has_value()) state.vocabulary = imported.tokenizer->ToJson();
-  const std::string path = absl::StrCat(run.checkpoints(), "/", CheckpointName(0));
-  TOST_RETURN_IF_ERROR(SaveCheckpoint(path, *imported.params, nullptr, state));
-  for (const std::string& line : imported.report) std::printf("%s\n", line.c_str());
-  std::printf("written      %s\n", path.c_str());
-  return absl::OkStatus();
+  return WriteImportedRun(options, *imported.params, state, imported.report);
 }
 
 }  // namespace tost::train

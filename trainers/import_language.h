@@ -1,5 +1,5 @@
-// `tost import`: a language model from elsewhere becomes a run that can be evaluated, sampled and
-// trained on.
+// `tost import` of a language model: one from elsewhere becomes a run that can be evaluated,
+// sampled and trained on.
 #ifndef TOST_TRAINERS_IMPORT_LANGUAGE_H_
 #define TOST_TRAINERS_IMPORT_LANGUAGE_H_
 
@@ -12,18 +12,9 @@
 #include "absl/status/statusor.h"
 #include "data/tokenizer.h"
 #include "models/language_model.h"
+#include "trainers/import_source.h"
 
 namespace tost::train {
-
-struct ImportOptions {
-  // A file of weights (safetensors or PyTorch), or a folder as Hugging Face lays it out:
-  // config.json with model.safetensors or pytorch_model.bin. Exports of ours are such folders.
-  std::string from;
-  std::string output;
-  int heads = 0;          // 0: as the source says
-  std::string tokenizer;  // "gpt2", "none" or a folder; "": as the source says
-  bool overwrite = false;
-};
 
 struct ImportedLanguage {
   models::LanguageConfig config;

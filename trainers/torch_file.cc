@@ -261,7 +261,7 @@ absl::StatusOr<TorchTensor> TorchFile::TensorOf(const PickleValue& value,
 
 absl::StatusOr<std::vector<NamedTorchTensor>> TorchFile::StateDict() const {
   const PickleValue* state = &root();
-  for (const char* key : {"model", "state_dict", "model_state_dict"}) {
+  for (const char* key : {"model", "state_dict", "model_state_dict", "model_ema"}) {
     const PickleValue* inner = root().Find(key);
     if (inner == nullptr || inner->kind != Kind::kDictionary) continue;
     state = inner;

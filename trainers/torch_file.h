@@ -56,8 +56,9 @@ class TorchFile {
   // there are no more of them than the storage has. `name` is for the error otherwise.
   absl::StatusOr<TorchTensor> TensorOf(const PickleValue& value, absl::string_view name) const;
 
-  // The tensors of the dictionary that the file is, or has as "model", "state_dict" or
-  // "model_state_dict"; in its order. An error when there is none, or when it holds anything else.
+  // The tensors of the dictionary that the file is, or has as "model", "state_dict",
+  // "model_state_dict" or "model_ema", the first of them; in its order. An error when there is
+  // none, or when it holds anything else.
   absl::StatusOr<std::vector<NamedTorchTensor>> StateDict() const;
 
   // Calls `visit` once for each of `tensors`, in the order of the storages in the file, with its

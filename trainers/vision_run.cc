@@ -121,22 +121,6 @@ absl::StatusOr<ImageClassifierConfig> ReadFields(const json& object, absl::strin
   return config;
 }
 
-absl::StatusOr<std::vector<std::string>> ClassNamesOf(const CheckpointState& state, int64_t classes,
-                                                      const std::string& source) {
-  std::vector<std::string> names;
-  const auto found = state.extra.find(kClassesKey);
-  if (found == state.extra.end()) return names;
-  const json array = json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  bool fits = array.is_array() && std::ssize(array) == classes;
-  for (size_t i = 0; fits && i < array.size(); ++i) {
-    fits = array[i].is_string();
-    if (fits) names.push_back(array[i].get<std::string>());
-  }
-  if (fits) return names;
-  return absl::DataLossError(absl::StrCat(source, ": its \"", kClassesKey,
-                                          "\" is no list of the names of ", classes, " classes"));
-}
-
 }  // namespace
 
 std::string ToJson(const ImageClassifierConfig& config) {
@@ -186,6 +170,20 @@ std::string ClassNamesToJson(const std::vector<std::string>& names) {
   return json(names).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+absl::StatusOr<std::vector<std::string>> ClassNamesFromJson(absl::string_view text, int64_t classes,
+                                                            absl::string_view source) {
+  const json array = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> names;
+  bool fits = array.is_array() && std::ssize(array) == classes;
+  for (size_t i = 0; fits && i < array.size(); ++i) {
+    fits = array[i].is_string();
+    if (fits) names.push_back(array[i].get<std::string>());
+  }
+  if (fits) return names;
+  return absl::DataLossError(
+      absl::StrCat(source, " is no JSON list of the names of ", classes, " classes"));
+}
+
 absl::StatusOr<VisionRunHeader> ReadVisionRunHeader(const std::string& path) {
   VisionRunHeader header;
   const std::string best = RunFolder::BestIn(path);
@@ -198,9 +196,12 @@ absl::StatusOr<VisionRunHeader> ReadVisionRunHeader(const std::string& path) {
   TOST_ASSIGN_OR_RETURN(header.state, checkpoint.State());
   TOST_ASSIGN_OR_RETURN(header.config, ImageClassifierConfigFromJson(header.state.extra[kModelKey],
                                                                      header.checkpoint));
+  const auto names = header.state.extra.find(kClassesKey);
+  if (names == header.state.extra.end()) return header;
   TOST_ASSIGN_OR_RETURN(
       header.class_names,
-      ClassNamesOf(header.state, models::classes(header.config), header.checkpoint));
+      ClassNamesFromJson(names->second, models::classes(header.config),
+                         absl::StrCat(header.checkpoint, ": its value \"", kClassesKey, "\"")));
   return header;
 }
 

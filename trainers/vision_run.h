@@ -2,6 +2,7 @@
 #ifndef TOST_TRAINERS_VISION_RUN_H_
 #define TOST_TRAINERS_VISION_RUN_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ bool DescribesImageClassifier(absl::string_view json);
 // strings.
 inline constexpr char kClassesKey[] = "classes";
 std::string ClassNamesToJson(const std::vector<std::string>& names);
+// An error, one line naming `source`, unless it is such an array of `classes` names.
+absl::StatusOr<std::vector<std::string>> ClassNamesFromJson(absl::string_view json, int64_t classes,
+                                                            absl::string_view source);
+// The file of an export that holds them.
+inline constexpr char kClassesFile[] = "classes.json";
 
 // The architecture alone, and what else the checkpoint says of itself; reads no weights.
 struct VisionRunHeader {

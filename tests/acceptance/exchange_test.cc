@@ -1,4 +1,5 @@
 // Import and export as a user meets them.
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,32 @@ TEST(C8, ImportListsAllFaultsAndStops) {
       RunTost({"import", "--from", folder + "/wrapped.safetensors", "--output", run});
   ExpectDone(wrapped);
   EXPECT_THAT(wrapped.out, HasSubstr("\"module.\" taken off"));
+}
+
+TEST(C8, ImportOfAnImageClassifierListsAllFaultsAndStops) {
+  const std::string first = FreshFolder("run"), folder = FreshFolder("export");
+  const Outcome imported =
+      RunTost({"import", "--from", PyTorchFile("vision_checkpoint.pth"), "--output", first});
+  ExpectDone(imported);
+  EXPECT_THAT(imported.out, HasSubstr("\"module.\" taken off"));
+  ExpectDone(RunTost({"export", "--run", first, "--output", folder}));
+  CopyRenamed(folder + "/model.safetensors", folder + "/renamed.safetensors",
+              [](const std::string& name) { return name == "head.bias" ? "head.offset" : name; });
+  const std::string run = folder + "/run";
+  ExpectOneLineError(
+      RunTost({"import", "--from", folder + "/renamed.safetensors", "--output", run}),
+      {"renamed.safetensors", "1 missing (head.bias)", "1 unexpected (head.offset)"});
+  EXPECT_FALSE(std::filesystem::exists(run));
+}
+
+TEST(C12, CheckedExportOfAnImageClassifier) {
+  const std::string run = FreshFolder("run"), output = FreshFolder("export");
+  ExpectDone(RunTost({"import", "--from", PyTorchFile("vision_checkpoint.pth"), "--output", run,
+                      "--image_size", "32"}));
+  const Outcome outcome = RunTost({"export", "--run", run, "--output", output, "--check"});
+  ExpectDone(outcome);
+  EXPECT_THAT(outcome.out, HasSubstr("maximum logit difference 0.00e+00"));
+  EXPECT_THAT(ReadFile(output + "/config.json"), HasSubstr("\"image_size\":32"));
 }
 
 TEST(C10, TieSurvivesExportAndImportByTheProgram) {

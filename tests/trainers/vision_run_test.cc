@@ -126,8 +126,9 @@ TEST_F(VisionRunFiles, ClassNamesMayBeUnknownButNotTooFew) {
       LoadVisionRun(Save({{kModelKey, ToJson(kConfig)}}), DType::kFloat32)->class_names.empty());
   const std::string path =
       Save({{kModelKey, ToJson(kConfig)}, {kClassesKey, ClassNamesToJson({"cat"})}});
-  EXPECT_EQ(MessageOf(ReadVisionRunHeader(path).status()),
-            absl::StrCat(path, ": its \"classes\" is no list of the names of 2 classes"));
+  EXPECT_EQ(
+      MessageOf(ReadVisionRunHeader(path).status()),
+      absl::StrCat(path, ": its value \"classes\" is no JSON list of the names of 2 classes"));
 }
 
 TEST_F(VisionRunFiles, RunsOfTheOtherKindAreRefusedInOneLine) {

@@ -2,13 +2,13 @@
 #include <memory>
 
 #include "tools/tost/command_line.h"
-#include "trainers/export_language.h"
+#include "trainers/export_vision.h"
 
 namespace tost {
 
 void AddExportCommand(CLI::App& app, Commands& commands) {
   Command& command = commands.emplace_back(
-      app, "export", "A run's language model for other programs",
+      app, "export", "A run's model for other programs",
       "tost export --run runs/shakespeare/model --output runs/shakespeare/export --check");
   auto options = std::make_shared<train::ExportOptions>();
   auto& o = *options;
@@ -19,7 +19,7 @@ void AddExportCommand(CLI::App& app, Commands& commands) {
   command.Add("dtype", o.dtype, "float32 or bfloat16");
   command.Add("check", o.check, "Import it again and compare logits");
   command.Add("overwrite", o.overwrite, "Write into a folder that is not empty");
-  command.set_run([options] { return train::ExportLanguage(*options); });
+  command.set_run([options] { return train::ExportModel(*options); });
 }
 
 }  // namespace tost

@@ -5,6 +5,7 @@
 Every element of a tensor named N is (index - 3) / 4 for its row-major index, which all types hold.
 """
 
+import argparse
 import os
 from collections import OrderedDict
 
@@ -96,6 +97,49 @@ def nanogpt_checkpoint():
     torch.save(checkpoint, os.path.join(HERE, "nanogpt_checkpoint.pt"))
 
 
+def vision_shapes():
+    """A ToST classifier: width 8, patches of 8, one block of each kind, two heads, three classes."""
+    c = 8
+    yield "cls_token", (1, 1, c)
+    yield "pos_embeder.token_projection.weight", (c, 64, 1, 1)
+    yield "pos_embeder.token_projection.bias", (c,)
+    for s, (inputs, outputs) in enumerate([(3, 2), (2, 4), (4, 8)]):
+        stage = f"patch_embed.proj.{2 * s}."
+        yield stage + "0.weight", (outputs, inputs, 3, 3)
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            yield stage + "1." + name, (outputs,)
+        yield stage + "1.num_batches_tracked", ()
+    for block in ("blocks.0.", "cls_attn_blocks.0."):
+        tost = block.startswith("blocks")
+        for name in ("gamma1", "gamma2", "norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"):
+            yield block + name, (c,)
+        if tost:
+            yield block + "attn.temp", (2, 1)
+        yield block + "attn.qkv.weight", (c if tost else 3 * c, c)
+        yield block + "attn.qkv.bias", (c if tost else 3 * c,)
+        yield block + ("attn.to_out.0." if tost else "attn.proj.") + "weight", (c, c)
+        yield block + ("attn.to_out.0." if tost else "attn.proj.") + "bias", (c,)
+        yield block + "mlp.fc1.weight", (4 * c, c)
+        yield block + "mlp.fc1.bias", (4 * c,)
+        yield block + "mlp.fc2.weight", (c, 4 * c)
+        yield block + "mlp.fc2.bias", (c,)
+    yield "norm.weight", (c,)
+    yield "norm.bias", (c,)
+    yield "head.weight", (3, c)
+    yield "head.bias", (3,)
+
+
+def vision_checkpoint():
+    """What the official main.py saves, as far as it matters: a model of a wrapper, and arguments."""
+    model = OrderedDict()
+    for name, shape in vision_shapes():
+        counter = name.endswith("num_batches_tracked")
+        value = torch.tensor(40) if counter else values(*shape)
+        model["module." + name] = value.abs() if name.endswith("running_var") else value
+    checkpoint = {"model": model, "epoch": 3, "args": argparse.Namespace(lr=5e-4, model="tost")}
+    torch.save(checkpoint, os.path.join(HERE, "vision_checkpoint.pth"))
+
+
 def refused():
     state = {"weight": values(2)}
     torch.save(state, os.path.join(HERE, "legacy.pt"), _use_new_zipfile_serialization=False)
@@ -108,4 +152,5 @@ if __name__ == "__main__":
     every_type()
     tost_state()
     nanogpt_checkpoint()
+    vision_checkpoint()
     refused()
