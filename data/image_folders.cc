@@ -160,9 +160,9 @@ class Sorter {
                                       const std::map<std::string, int32_t>& labels) const {
     if (!split.outside.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          tree_->Where(split.outside[0]), " and ", split.outside.size() - 1,
-          " other pictures lie in no class folder, so their classes are not known; sort them into "
-          "a folder for each class"));
+          tree_->Where(split.outside[0]), " lies in no class folder (1 of ", split.outside.size(),
+          " such pictures), so its class is not known; sort the "
+          "pictures into a folder for each class"));
     }
     std::vector<LabelledFile> files;
     for (const auto& [name, pictures] : split.of_class) {

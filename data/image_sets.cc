@@ -135,10 +135,11 @@ Sizes SizesOf(const ImageParts& parts) {
   return {parts.train.size(), parts.validation.size(), parts.test.size()};
 }
 
-// "50000 training, 0 validation and 10000 test pictures".
+// "50000 training and 10000 test pictures".
 std::string Describe(const Sizes& sizes) {
-  return absl::StrCat(sizes[0], " training, ", sizes[1], " validation and ", sizes[2],
-                      " test pictures");
+  return absl::StrCat(sizes[0], " training",
+                      sizes[1] > 0 ? absl::StrCat(", ", sizes[1], " validation") : "", " and ",
+                      sizes[2], " test pictures");
 }
 
 // What is unusual about the sizes; nothing if nothing is.
@@ -149,8 +150,8 @@ std::vector<std::string> SizeFindings(const Format& format, const ImageParts& pa
     for (const Repack& repack : kFlowersRepacks) {
       if (sizes != repack.sizes) continue;
       return {absl::StrCat(Describe(sizes), " are the sizes of ", repack.what,
-                           ", not of the official split (1020, 1020 and 6149), with whose results "
-                           "they cannot be compared")};
+                           ", not of the official split (1020, 1020 and 6149); accuracies on them "
+                           "cannot be compared with published ones")};
     }
   }
   if (format.official == Sizes{} || sizes == format.official) return {};
@@ -168,8 +169,8 @@ void AddAbsentClasses(absl::string_view part, const ImageDataset& pictures,
     if (counts[i] == 0) absent.push_back(classes[i]);
   }
   if (absent.empty()) return;
-  findings.push_back(absl::StrCat("the ", part, " part has no picture of some of the ",
-                                  classes.size(), " classes, of ", FirstFive(absent)));
+  findings.push_back(absl::StrCat("the ", part, " part has no picture of these of the ",
+                                  classes.size(), " classes: ", FirstFive(absent)));
 }
 
 // The findings as an error, or as notes when they are accepted.

@@ -202,9 +202,11 @@ absl::Status CheckData(const data::ImageSetOptions& options) {
   PrintCopies(check.repeated,
               "pictures occur again in the same part, or in training and validation");
   PrintCopies(check.relabelled, "of these copies have different labels");
+  std::fflush(stdout);  // before the error, which refers to it
   if (bad == 0) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(options.data[0], ": ", FormatCount(bad),
-                                          " pictures cannot be decoded; they are listed above"));
+                                          bad == 1 ? " picture" : " pictures",
+                                          " cannot be decoded, as listed above"));
 }
 
 }  // namespace tost::train

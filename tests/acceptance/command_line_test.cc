@@ -28,6 +28,7 @@ TEST(L4, EveryCommandHasAnExample) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"train", "language"},
                                                   {"prepare", "characters"},
                                                   {"prepare", "text"},
+                                                  {"data", "check"},
                                                   {"evaluate"},
                                                   {"sample"},
                                                   {"import"},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/image_write.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/acceptance/run_tost.h"
@@ -69,6 +70,15 @@ void EnterCheckout() {
   for (int i = 0; i < 100; ++i) article += " The cat saw the dog , and the dog saw the cat . \n";
   WriteFile(folder / "wikitext-2-raw/wiki.test.raw", article);
   WriteFile(folder / "CBTest/cbtest_CN_valid_2000ex.txt", ClozeQuestion());
+  const data::Image first(8, 8), second(9, 8);
+  for (const char* label : {"n01440764", "n02102040"}) {
+    for (const char* part : {"train", "val"}) {
+      const fs::path pictures = folder / "imagenette2-160" / part / label;
+      fs::create_directories(pictures);
+      WriteFile(pictures / "1.JPEG", data::EncodePng(first));
+      WriteFile(pictures / "2.JPEG", data::EncodePng(second));
+    }
+  }
   fs::current_path(folder);
 }
 
@@ -91,7 +101,7 @@ TEST(L4, EveryExampleWorks) {
   };
   // In the order in which one needs what another makes.
   for (const std::string command :
-       {"prepare characters", "prepare text", "train language", "evaluate", "sample",
+       {"prepare characters", "prepare text", "data check", "train language", "evaluate", "sample",
         "inspect parameters", "inspect models", "export", "import", "bench step", "bench tssa",
         "bench decode", "info"}) {
     SCOPED_TRACE(command);
