@@ -19,6 +19,7 @@ void AddDataCommands(CLI::App& app, Commands& commands) {
       ->add_option("--data", o.data,
                    "Folder, or archives and files, of one set as it is distributed")
       ->type_name("PATH ...")
+      ->delimiter(',')
       ->required();
   check.Add("format", o.format,
             "cifar10, cifar100, flowers102, pets, folders; by default told by the files");
@@ -27,7 +28,7 @@ void AddDataCommands(CLI::App& app, Commands& commands) {
             "official, or trainval: Flowers-102's validation part is for training too");
   check.Add("validation_fraction", o.validation_fraction,
             "Share of the training part held out where the set has no validation part; 0: none");
-  check.Add("seed", o.seed, "Seed of the draw of what is held out");
+  check.Add("split_seed", o.seed, "Seed of what is held out");
   check.Add("any_sizes", o.any_sizes,
             "Accept parts of other sizes than the official ones, or without some class");
   check.set_run([options] { return train::CheckData(*options); });
