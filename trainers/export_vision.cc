@@ -11,7 +11,7 @@
 #include "autograd/base/philox.h"
 #include "trainers/export_language.h"
 #include "trainers/import_vision.h"
-#include "trainers/run_folder.h"
+#include "trainers/run_kind.h"
 #include "trainers/vision_run.h"
 
 namespace tost::train {
@@ -82,11 +82,8 @@ absl::Status ExportVision(const ExportOptions& options) {
 }
 
 absl::Status ExportModel(const ExportOptions& options) {
-  TOST_ASSIGN_OR_RETURN(const std::string path, CheckpointAt(options.run));
-  TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  TOST_ASSIGN_OR_RETURN(CheckpointState state, checkpoint.State());
-  const bool vision = DescribesImageClassifier(state.extra[kModelKey]);
-  return vision ? ExportVision(options) : ExportLanguage(options);
+  TOST_ASSIGN_OR_RETURN(const RunKind kind, KindOfRun(options.run));
+  return kind == RunKind::kVision ? ExportVision(options) : ExportLanguage(options);
 }
 
 }  // namespace tost::train
