@@ -13,16 +13,18 @@
 namespace tost::data {
 namespace {
 
-// Where each purpose begins to draw; none reaches the next one's blocks.
-constexpr int64_t kCropBlock = 0;           // ten tries of four draws
-constexpr int64_t kPadBlock = 64;           // two
-constexpr int64_t kFlipBlock = 72;          // one
-constexpr int64_t kJitterBlock = 80;        // six
-constexpr int64_t kEraseBlock = 96;         // one, ten tries of four
-constexpr int64_t kRandAugmentBlock = 256;  // four for each of up to 16 operations
-constexpr int64_t kNoiseBlock = 1024;       // one for every two erased values
-
 constexpr int kTries = 10;
+constexpr int kDrawsPerTry = 4;
+
+// Where each purpose begins to draw: behind the last draw of the one before.
+constexpr int64_t kCropBlock = 0;
+constexpr int64_t kPadBlock = kCropBlock + kTries * kDrawsPerTry;
+constexpr int64_t kFlipBlock = kPadBlock + 2;
+constexpr int64_t kJitterBlock = kFlipBlock + 1;
+constexpr int64_t kEraseBlock = kJitterBlock + 5;
+constexpr int64_t kRandAugmentBlock = kEraseBlock + 1 + kTries * kDrawsPerTry;
+constexpr int64_t kNoiseBlock = kRandAugmentBlock + kMostRandAugmentBlocks;
+
 constexpr int kPadding = 4;
 
 // A random rectangle by area and aspect; nothing where it is larger than `width` x `height`.

@@ -22,9 +22,9 @@ namespace {
 using Operation = RandAugment::Operation;
 using Convention = RandAugment::Convention;
 
-constexpr int kMostOperations = 16;
 // Draws of one operation: which, whether, magnitude, sign.
 constexpr int64_t kBlocksPerOperation = 4;
+constexpr int kMostOperations = static_cast<int>(kMostRandAugmentBlocks / kBlocksPerOperation);
 constexpr int kBins = 31;
 
 // timm's _RAND_TRANSFORMS; its _RAND_INCREASING_TRANSFORMS are in the same order.

@@ -79,8 +79,10 @@ struct DrawnOperation {
   bool negative;
 };
 
-// Those that are to be applied, in order. Draws from row 0 of the key: 4 n blocks, n <= 16, from
-// `block` on.
+// Blocks of four words that RandAugment draws at most: four for each of sixteen operations.
+inline constexpr int64_t kMostRandAugmentBlocks = 64;
+
+// Those that are to be applied, in order. Draws from row 0 of the key, from `block` on.
 std::vector<DrawnOperation> DrawOperations(const RandAugment& policy, const RandomKey& key,
                                            int64_t block);
 
