@@ -50,10 +50,6 @@ std::variant<TssaMixer, SoftmaxMixer, CrossCovarianceMixer> MakeMixer(ParameterS
   }
 }
 
-Decay TemperatureDecay(const VisionConfig& config) {
-  return config.decay_temperature ? Decay::kYes : Decay::kNo;
-}
-
 const VisionConfig& Checked(const VisionConfig& config) {
   TOST_CHECK_OK(config.Validate());
   return config;
@@ -150,7 +146,7 @@ Tensor FourierPositions::operator()(int64_t rows, int64_t columns) const {
 }
 
 TssaMixer::TssaMixer(ParameterScope scope, const VisionConfig& config)
-    : temp_(&scope.Add("temp", {config.heads, 1}, Init::Ones(), TemperatureDecay(config))),
+    : temp_(&scope.Add("temp", {config.heads, 1}, Init::Ones(), Decay::kNo)),
       options_{.normalized = config.normalized_memberships},
       in_(scope / "qkv", config.width, config.width, {}),
       out_(scope / "to_out" / "0", config.width, config.width, {}) {}
@@ -169,8 +165,7 @@ Tensor SoftmaxMixer::operator()(const Tensor& x) const {
 }
 
 CrossCovarianceMixer::CrossCovarianceMixer(ParameterScope scope, const VisionConfig& config)
-    : temperature_(
-          &scope.Add("temperature", {config.heads, 1, 1}, Init::Ones(), TemperatureDecay(config))),
+    : temperature_(&scope.Add("temperature", {config.heads, 1, 1}, Init::Ones(), Decay::kNo)),
       in_(scope / "qkv", config.width, 3 * config.width, {}),
       out_(scope / "proj", config.width, config.width, {}) {}
 

@@ -39,9 +39,6 @@ struct VisionConfig {
   // Whether a class-attention block normalises the tokens that it carries along as well as the
   // class token (tokens_norm in the official code, on in all its models).
   bool normalize_all_tokens = true;
-  // Whether weight decay acts on the temperatures of TSSA and cross-covariance attention, as it
-  // does in the official vision recipe, whose authors excluded them in vain.
-  bool decay_temperature = false;
   int64_t classes = 1000;
 
   // Every rule that the constructor relies on, as one line naming the setting.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,7 +15,7 @@ namespace {
 // Classes that come before `label` in the order of their logits.
 int64_t RankOf(std::span<const float> logits, int64_t label) {
   const float own = logits[static_cast<size_t>(label)];
-  if (std::isnan(own)) return static_cast<int64_t>(logits.size());
+  if (std::isnan(own)) return std::numeric_limits<int64_t>::max();
   int64_t rank = 0;
   for (size_t c = 0; c < logits.size(); ++c) {
     if (logits[c] > own || (logits[c] == own && static_cast<int64_t>(c) < label)) ++rank;

@@ -15,8 +15,7 @@ absl::StatusOr<RunKind> KindOfRun(const std::string& path) {
   if (model == state.extra.end()) {
     return absl::DataLossError(absl::StrCat(newest, ": holds no description of a model"));
   }
-  return ImageClassifierConfigFromJson(model->second, newest).ok() ? RunKind::kVision
-                                                                   : RunKind::kLanguage;
+  return DescribesImageClassifier(model->second) ? RunKind::kVision : RunKind::kLanguage;
 }
 
 }  // namespace tost::train

@@ -168,7 +168,6 @@ void TakeUntraced(const ImageClassifierConfig& said, ImageClassifierConfig& conf
     if (auto* to = std::get_if<VisionConfig>(&config)) {
       to->normalized_memberships = from->normalized_memberships;
       to->normalize_all_tokens = from->normalize_all_tokens;
-      to->decay_temperature = from->decay_temperature;
       to->layer_scale = from->layer_scale;
       to->image_size = from->image_size;
     }

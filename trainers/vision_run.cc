@@ -48,7 +48,6 @@ void ForFields(VisionConfig& config, Visit&& field) {
   field("class_blocks", config.class_blocks);
   field("layer_scale", config.layer_scale);
   field("normalize_all_tokens", config.normalize_all_tokens);
-  field("decay_temperature", config.decay_temperature);
 }
 template <class Visit>
 void ForFields(CrateConfig& config, Visit&& field) {

@@ -95,13 +95,6 @@ absl::Status RequireShare(absl::string_view option, double value, bool below_one
       absl::StrCat("--", option, " must be in [0, 1", below_one ? ")" : "]", ", got ", value));
 }
 
-// timm's rule, by which the official pretraining decays: everything but vectors, biases and the
-// class token.
-bool DecaysInOfficialPretraining(const Parameter& parameter) {
-  return parameter.shape().rank() > 1 && !absl::EndsWith(parameter.name(), ".bias") &&
-         parameter.name() != "cls_token";
-}
-
 }  // namespace
 
 std::string ToJson(const Preprocessing& preprocessing) {
@@ -325,6 +318,11 @@ absl::StatusOr<LearningRate> LearningRateOf(const VisionTrainingOptions& options
       .warmup = UpdatesIn(options.warmup_epochs, updates_per_epoch),
       .total = UpdatesOf(options, updates_per_epoch)};
   return [=](int64_t update) { return schedule.At(update); };
+}
+
+bool DecaysInOfficialPretraining(const Parameter& parameter) {
+  return parameter.shape().rank() > 1 && !absl::EndsWith(parameter.name(), ".bias") &&
+         parameter.name() != "cls_token";
 }
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(

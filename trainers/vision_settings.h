@@ -72,7 +72,11 @@ absl::StatusOr<LearningRate> LearningRateOf(const VisionTrainingOptions& options
 // The peak rate after scaling by the batch, if asked for.
 float PeakRateOf(const VisionTrainingOptions& options);
 
-// CHECKs nothing: names are compared, so any parameter of `config`'s kind will do.
+// timm's rule, by which the official pretraining decays: everything but vectors, biases and the
+// class token, so the temperatures, too.
+bool DecaysInOfficialPretraining(const Parameter& parameter);
+
+// The optimizer of `params`, which are those of a model of `config`.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const VisionTrainingOptions& options, const models::ImageClassifierConfig& config,
     ParameterSet& params);

@@ -139,7 +139,9 @@ TEST(ImageLoader, TargetsAreProbabilitiesOfThePairThatWasMixed) {
     for (int64_t c = 0; c < kClasses; ++c) {
       const float share = targets[static_cast<size_t>(slot * kClasses + c)];
       sum += share;
-      if (c != own && c != partner) EXPECT_EQ(share, 0);
+      if (c != own && c != partner) {
+        EXPECT_EQ(share, 0);
+      }
     }
     EXPECT_FLOAT_EQ(sum, 1);
   }

@@ -18,6 +18,7 @@
 #include "ops/loss.h"
 #include "tests/golden/golden.h"
 #include "trainers/optimizer.h"
+#include "trainers/vision_settings.h"
 
 namespace tost {
 namespace {
@@ -328,16 +329,15 @@ void ExpectFinal(const GoldenFile& file, const Parameter& parameter, double tole
 // temperatures too. Batch norm's running statistics are compared after the last update.
 TEST(VisionTraining, EightUpdates) {
   for (const GoldenFile& file : GoldenFiles("vision_tiny_train")) {
-    VisionConfig config = ConfigOf(file, VisionMixer::kTssa);
-    config.decay_temperature = true;
     ParameterSet params(Device::Cpu(), 0);
-    const models::ImageClassifier model(params.Root(), config);
+    const models::ImageClassifier model(params.Root(), ConfigOf(file, VisionMixer::kTssa));
     params.Finalize();
     LoadParameters(file, "init.", params);
     train::AdamW optimizer(params, {.beta1 = file.Described("betas ", 0.9),
                                     .beta2 = file.Described("betas [0-9.]+/", 0.999),
                                     .weight_decay = file.Described("wd ", 0.05),
-                                    .clip_norm = 0});
+                                    .clip_norm = 0,
+                                    .decays = &train::DecaysInOfficialPretraining});
     const auto rate = static_cast<float>(file.Described("lr ", 1e-3));
     const Tensor batches = file.Load("x", DType::kFloat32);  // [batches, B, 3, H, W]
     const Tensor targets = file.Load("soft_target", DType::kFloat32);

@@ -164,21 +164,6 @@ TEST(Ablation, IstaStandsWithoutResidual) {
   EXPECT_TRUE(std::ranges::any_of(y, [](float value) { return value > 0; }));
 }
 
-// What the official vision recipe decays and this code by default does not.
-TEST(VisionModel, TemperaturesDecayOnRequest) {
-  for (const bool decayed : {false, true}) {
-    for (const VisionMixer mixer : {VisionMixer::kTssa, VisionMixer::kCrossCovariance}) {
-      ParameterSet params(Device::Cpu(), 0);
-      const ImageClassifier model(params.Root(),
-                                  VisionConfig{.mixer = mixer, .decay_temperature = decayed});
-      for (const Parameter& parameter : params.parameters()) {
-        if (!absl::StrContains(parameter.name(), ".temp")) continue;
-        EXPECT_EQ(parameter.decay(), decayed ? Decay::kYes : Decay::kNo) << parameter.name();
-      }
-    }
-  }
-}
-
 TEST(ImageClassifier, LayersAreNumberedFromStemToHead) {
   const auto layer = [](const char* model, const char* parameter) {
     return LayerOf(*ImageVariant(model), parameter);

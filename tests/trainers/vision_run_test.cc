@@ -55,7 +55,6 @@ TEST(ImageClassifierJson, EveryFieldCounts) {
                                     .class_blocks = 1,
                                     .layer_scale = 0.3f,
                                     .normalize_all_tokens = false,
-                                    .decay_temperature = true,
                                     .classes = 7};
   EXPECT_EQ(*ImageClassifierConfigFromJson(ToJson(vision), "x"), ImageClassifierConfig(vision));
 }
