@@ -116,7 +116,17 @@ class VisionTraining {
     TOST_ASSIGN_OR_RETURN(loader_, data::ImageLoader::Create(sets_.train, loader));
     updates_ = UpdatesOf(options_, loader_->plan().updates);
     TOST_ASSIGN_OR_RETURN(learning_rate_, LearningRateOf(options_, loader_->plan().updates));
+    if (selection_ != nullptr) selection_evaluation_ = EvaluationOf(*selection_);
     return absl::OkStatus();
+  }
+
+  std::unique_ptr<data::ImageEvaluation> EvaluationOf(const data::ImageDataset& pictures) const {
+    return std::make_unique<data::ImageEvaluation>(
+        pictures, data::ImageEvaluationOptions{.transform = preprocessing_.transform,
+                                               .orientation = preprocessing_.orientation,
+                                               .bad_images = loader_->options().bad_images,
+                                               .batch = options_.global_batch / micro_steps_,
+                                               .workers = options_.data.workers});
   }
 
   absl::Status BuildModel() {
@@ -236,15 +246,6 @@ class VisionTraining {
     return ops::SoftCrossEntropy(logits, batch.targets, ops::Reduction::kSum);
   }
 
-  absl::StatusOr<ClassificationTally> Measure(const data::ImageDataset& pictures) {
-    data::ImageEvaluation evaluation(pictures, {.transform = preprocessing_.transform,
-                                                .orientation = preprocessing_.orientation,
-                                                .bad_images = loader_->options().bad_images,
-                                                .batch = options_.global_batch / micro_steps_,
-                                                .workers = options_.data.workers});
-    return EvaluateClassifier(*model_, evaluation, compute_dtype_);
-  }
-
   // Measures the weights, and their running average if there is one, on the split that selects.
   absl::StatusOr<EvaluationOutcome> Evaluate(int64_t update) {
     if (selection_ == nullptr) return EvaluationOutcome{.summary = "no split is set aside"};
@@ -260,7 +261,8 @@ class VisionTraining {
   }
 
   absl::Status EvaluateWeights(int64_t update, const char* weights, EvaluationOutcome& outcome) {
-    TOST_ASSIGN_OR_RETURN(const ClassificationTally tally, Measure(*selection_));
+    TOST_ASSIGN_OR_RETURN(const ClassificationTally tally,
+                          EvaluateClassifier(*model_, *selection_evaluation_, compute_dtype_));
     const bool averaged = weights == kAverage;
     absl::StrAppendFormat(&outcome.summary, "%s top-1 %.2f %%, top-5 %.2f %%, loss %.4f",
                           averaged ? "; average" : options_.select_on.c_str(), 100 * tally.top1(),
@@ -314,7 +316,6 @@ class VisionTraining {
     report.Add("train_pictures", sets_.train.size());
     report.Add("validation_pictures", sets_.validation.size());
     report.Add("test_pictures", sets_.test.size());
-    report.Add("bad_images", loader_->skipped().count());
     report.Add("selected_on", options_.select_on);
     if (selection_ != nullptr && best_.update >= 0 && best_.top1 >= 0) {
       TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder_->best()));
@@ -323,12 +324,18 @@ class VisionTraining {
       report.Add("selected_weights", best_.weights);
       report.Add(absl::StrCat(options_.select_on, "_top1"), best_.top1);
     }
+    int64_t bad_images = loader_->skipped().count();
+    if (selection_ != nullptr) bad_images += selection_evaluation_->skipped().count();
     if (sets_.test.size() > 0 && selection_ != &sets_.test) {
-      TOST_ASSIGN_OR_RETURN(const ClassificationTally tally, Measure(sets_.test));
+      const std::unique_ptr<data::ImageEvaluation> test = EvaluationOf(sets_.test);
+      TOST_ASSIGN_OR_RETURN(const ClassificationTally tally,
+                            EvaluateClassifier(*model_, *test, compute_dtype_));
+      bad_images += test->skipped().count();
       report.Add("test_top1", tally.top1());
       report.Add("test_top5", tally.top5());
       report.Add("test_loss", tally.loss());
     }
+    report.Add("bad_images", bad_images);
     const std::string path = folder_->result();
     TOST_RETURN_IF_ERROR(report.WriteJson(path));
     LogInfo(absl::StrCat("result, also in ", path, ":\n", report.Table()));
@@ -373,6 +380,7 @@ class VisionTraining {
   int micro_steps_ = 1;
   std::unique_ptr<data::ImageLoader> loader_;
   Preprocessing preprocessing_;
+  std::unique_ptr<data::ImageEvaluation> selection_evaluation_;  // null: no split selects
   int64_t updates_ = 0;
   LearningRate learning_rate_;
   DType compute_dtype_ = DType::kFloat32;
