@@ -108,7 +108,7 @@ absl::StatusOr<int64_t> RecordsOf(const FileTree& tree, int64_t file, const Layo
   if (bytes % other == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": this looks like ", cifar10 ? "CIFAR-100" : "CIFAR-10", ", not ", layout.set,
-        ": its ", bytes, " bytes are ", bytes / other, " records of ", other, " bytes, but no ",
+        ": its ", bytes, " bytes are ", bytes / other, " records of ", other, " bytes, not of ",
         layout.record, "; use --format ", cifar10 ? "cifar100" : "cifar10"));
   }
   return absl::DataLossError(absl::StrCat(where, ": its size is not a multiple of ", layout.record,
