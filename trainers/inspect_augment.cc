@@ -69,12 +69,13 @@ std::string Describe(const VisionTrainingOptions& options, int64_t update) {
 }  // namespace
 
 absl::Status InspectAugment(const VisionTrainingOptions& options, int64_t update,
-                            const std::string& output) {
+                            const std::string& sheet) {
   if (update < 1) return absl::InvalidArgumentError("--update counts from 1");
-  if (output.empty()) return absl::InvalidArgumentError("--output is missing: the PNG to write");
   TOST_ASSIGN_OR_RETURN(const data::ImageSets sets, OpenImages(options.data));
+  VisionTrainingOptions fresh = options;
+  fresh.reset_head = false;
   TOST_ASSIGN_OR_RETURN(const models::ImageClassifierConfig config,
-                        ConfigOf(options, static_cast<int64_t>(sets.classes.size())));
+                        ConfigOf(fresh, static_cast<int64_t>(sets.classes.size())));
   TOST_ASSIGN_OR_RETURN(const int micro_steps,
                         MicroSteps(options.global_batch, options.micro_batch));
   TOST_ASSIGN_OR_RETURN(const data::ImageLoaderOptions loader_options,
@@ -96,8 +97,8 @@ absl::Status InspectAugment(const VisionTrainingOptions& options, int64_t update
     }
   }
   TOST_RETURN_IF_ERROR(
-      data::WritePng(output, data::ContactSheet(tiles, kColumns, Describe(options, update))));
-  std::printf("%s: %d pictures of update %lld\n", output.c_str(), static_cast<int>(tiles.size()),
+      data::WritePng(sheet, data::ContactSheet(tiles, kColumns, Describe(options, update))));
+  std::printf("%s: %d pictures of update %lld\n", sheet.c_str(), static_cast<int>(tiles.size()),
               static_cast<long long>(update));
   return absl::OkStatus();
 }

@@ -11,10 +11,11 @@
 namespace tost::train {
 
 // Draws the pictures of an update of a run with these settings, as the model gets them, on a
-// contact sheet, each over its labels and their shares, and writes it as a PNG. Equal settings give
-// equal bytes.
+// contact sheet, each over its labels and their shares, and writes it as a PNG. Of a run's settings
+// only those of data, augmentation, batch and picture size play a part. Equal settings give equal
+// bytes.
 absl::Status InspectAugment(const VisionTrainingOptions& options, int64_t update,
-                            const std::string& output);
+                            const std::string& sheet);
 
 }  // namespace tost::train
 

@@ -54,6 +54,21 @@ std::string ClozeQuestion() {
   return block + "21 Then the XXXXX ran away .\tcat\t\tcat|dog|cow|hen|fox|owl|bee|ant|rat|pig\n\n";
 }
 
+// Files of CIFAR-10 with a hundredth of its records, every class among them.
+void MakeCifar(const fs::path& folder) {
+  constexpr int kRecords = 100, kPixels = 3072;
+  fs::create_directory(folder);
+  std::string records;
+  for (int i = 0; i < kRecords; ++i) {
+    records.push_back(static_cast<char>(i % 10));
+    records.append(kPixels, static_cast<char>(i));
+  }
+  for (const char* file : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                           "data_batch_5", "test_batch"}) {
+    WriteFile(folder / (std::string(file) + ".bin"), records);
+  }
+}
+
 // A folder with what the examples name, which becomes the working folder.
 void EnterCheckout() {
   const fs::path folder = FreshFolder("checkout");
@@ -79,6 +94,10 @@ void EnterCheckout() {
       WriteFile(pictures / "2.JPEG", data::EncodePng(second));
     }
   }
+  MakeCifar(folder / "cifar-10-batches-bin");
+  fs::create_directory(folder / "photos");
+  WriteFile(folder / "photo.jpg", data::EncodePng(first));
+  WriteFile(folder / "photos/1.png", data::EncodePng(second));
   fs::current_path(folder);
 }
 
@@ -97,13 +116,15 @@ TEST(L4, EveryExampleWorks) {
       {"train language", Words("--steps 3 --evaluation random_windows --evaluation_batches 1")},
       {"bench step", Words("--repeats 1")},
       {"bench decode", Words("--repeats 1")},
+      {"train vision", Words("--steps 3 --any_sizes --validation_fraction 0.5 --global_batch 2")},
+      {"inspect augment", Words("--any_sizes")},
       {"evaluate", Words("--batch 64")},
   };
   // In the order in which one needs what another makes.
   for (const std::string command :
-       {"prepare characters", "prepare text", "data check", "train language", "evaluate", "sample",
-        "inspect parameters", "inspect models", "export", "import", "bench step", "bench tssa",
-        "bench decode", "info"}) {
+       {"prepare characters", "prepare text", "data check", "train language", "train vision",
+        "evaluate", "predict", "sample", "inspect parameters", "inspect models", "inspect augment",
+        "export", "import", "bench step", "bench tssa", "bench decode", "info"}) {
     SCOPED_TRACE(command);
     if (command == "evaluate") {
       ASSERT_NO_FATAL_FAILURE(TrainBaseModel());

@@ -357,7 +357,7 @@ TEST(V3, TheContactSheetIsDrawnAndTheSameEachTime) {
   for (int i = 0; i < 2; ++i) {
     const std::string sheet = FreshFolder("sheet") + ".png";
     ExpectDone(RunTost({"inspect", "augment", "--data", CifarData(), "--any_sizes", "--crop",
-                        "padded", "--mixup", "0.8", "--global_batch", "8", "--output", sheet}));
+                        "padded", "--mixup", "0.8", "--global_batch", "8", "--sheet", sheet}));
     if (first.empty()) first = ReadFile(sheet);
     EXPECT_TRUE(ReadFile(sheet) == first);
   }

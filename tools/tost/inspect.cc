@@ -136,27 +136,21 @@ void AddInspectAugment(CLI::App& inspect, Commands& commands) {
   struct Options {
     train::VisionTrainingOptions run;
     int64_t update = 1;
+    std::string sheet;
   };
   Command& command = commands.emplace_back(
-      inspect, "augment", "A contact sheet of what training sees of its pictures",
-      "tost inspect augment --data cifar-10-batches-bin --crop padded --output sheet.png");
+      inspect, "augment", "A contact sheet of what training with these settings sees",
+      "tost inspect augment --config trainers/recipes/tost_small_cifar10.toml --data "
+      "cifar-10-batches-bin --sheet sheet.png");
   auto options = std::make_shared<Options>();
-  auto& o = options->run;
-  o.global_batch = 32;
   command.app()
-      ->add_option("--config", "Settings file (TOML); options given here win")
+      ->add_option("--config", "Settings file (TOML) of a run; options given here win")
       ->type_name("FILE");
-  command.Add("output", o.output, "PNG file to write");
+  command.Add("sheet", options->sheet, "PNG file to write")->required();
   command.Add("update", options->update, "The update whose pictures are drawn");
-  command.Add("model", o.model, "Named model, for the picture size; empty: tost_small_pictures_p8");
-  command.Add("image_size", o.image_size, "Pixels in both directions; 0: the model's");
-  command.Add("global_batch", o.global_batch, "Pictures per update");
-  command.Add("seed", o.seed, "Seed of data order and augmentation");
-  AddImageData(command, o.data);
-  AddVisionAugmentation(command, o);
-  command.set_run([options] {
-    return train::InspectAugment(options->run, options->update, options->run.output);
-  });
+  AddVisionSettings(command, options->run);
+  command.set_run(
+      [options] { return train::InspectAugment(options->run, options->update, options->sheet); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Options of pictures and their augmentation, which several commands have.
+// The settings of a vision run, which training and the look at its pictures have in common.
 #ifndef TOST_TOOLS_TOST_VISION_OPTIONS_H_
 #define TOST_TOOLS_TOST_VISION_OPTIONS_H_
 
@@ -7,8 +7,8 @@
 
 namespace tost {
 
-void AddImageData(Command& command, train::ImageDataOptions& o);
-void AddVisionAugmentation(Command& command, train::VisionTrainingOptions& o);
+// Declares every setting that a recipe may have.
+void AddVisionSettings(Command& command, train::VisionTrainingOptions& o);
 
 }  // namespace tost
 
