@@ -75,6 +75,7 @@ int Main(int argc, char** argv) {
                 1);
   }
   SpinBriefly(argv);
+  train::WaitForInterrupts();
   SetFailureReport(Report(argc, argv));
   CLI::App app("Token Statistics Transformers: prepare, train, evaluate, sample", "tost");
   app.require_subcommand(1);
