@@ -1,19 +1,22 @@
 // Milliseconds of decoding a picture, one thread.
 //
-//   TOST_BENCH_IMAGE=photo.jpg image_bench --benchmark_filter='decode/'
+//   TOST_BENCH_IMAGE=photo.jpg image_bench --benchmark_filter='decode/|load/'
 //
 // decode/… is a whole picture of 500 x 375, ImageNet's usual extents, decode/file the one that
 // TOST_BENCH_IMAGE names; region/… a part, as training asks for it: it is going to be resized to
-// 224 x 224.
+// 224 x 224. load/… is all that the training loader does with the bytes of a picture, that of
+// TOST_BENCH_IMAGE if there is one: the header, what part, its pixels, their augmentation.
 
 #include <cmath>
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "autograd/base/errors.h"
 #include "benchmark/benchmark.h"
 #include "data/atomic_file.h"
+#include "data/augment.h"
 #include "data/image_decode.h"
 #include "data/image_write.h"
 #include "data/libjpeg.h"
@@ -82,6 +85,22 @@ void Part(benchmark::State& state, const std::string& bytes, const Region& regio
   }
 }
 
+// Crops differ from picture to picture, so times are means over many.
+void Load(benchmark::State& state, const std::string& bytes, const AugmentOptions& options) {
+  std::vector<float> out(static_cast<size_t>(options.size) * static_cast<size_t>(options.size) * 3);
+  RandomKey key;
+  for (auto _ : state) {
+    const ImageHeader header = TOST_CHECK_VALUE(ReadImageHeader(bytes, "a", Orientation::kUpright));
+    const Region region = RandomCropRegion(options, header.width, header.height, key);
+    const DecodedRegion part = TOST_CHECK_VALUE(
+        DecodeRegion(bytes, "a", Orientation::kUpright, region, options.size, options.size));
+    Augment(options, part.image, {part.x0, part.y0, part.x1, part.y1}, key, out);
+    benchmark::DoNotOptimize(out.data());
+    ++key.first_row;
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
 template <class... Arguments>
 void Register(const std::string& name, Arguments... arguments) {
   benchmark::RegisterBenchmark(name.c_str(), arguments...)->Unit(benchmark::kMillisecond);
@@ -93,13 +112,19 @@ void RegisterAll() {
   Register("decode/jpeg", Whole, baseline);
   Register("decode/jpeg_progressive", Whole, Jpeg(image, /*progressive=*/true));
   Register("decode/png", Whole, EncodePng(image));
+  std::string loaded = baseline;
   if (const char* const path = std::getenv("TOST_BENCH_IMAGE")) {
-    Register("decode/file", Whole, TOST_CHECK_VALUE(ReadFile(path)));
+    loaded = TOST_CHECK_VALUE(ReadFile(path));
+    Register("decode/file", Whole, loaded);
   }
   Register("region/middle_240x240", Part, baseline, Region{130, 70, 240, 240});
   Register("region/above_120x90", Part, baseline, Region{300, 20, 120, 90});
   Register("region/large_of_2000x1500", Part, Jpeg(Drawn(2000, 1500), /*progressive=*/false),
            Region{200, 100, 1400, 1200});
+  const RandAugment policy = TOST_CHECK_VALUE(ParseRandAugment("rand-m9-mstd0.5-inc1"));
+  Register("load/crop_and_flip", Load, loaded, AugmentOptions{});
+  Register("load/pretraining", Load, loaded,
+           AugmentOptions{.rand_augment = policy, .erase_probability = 0.25f});
 }
 
 }  // namespace

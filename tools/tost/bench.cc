@@ -4,24 +4,33 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/philox.h"
 #include "autograd/tape.h"
+#include "models/image_classifier.h"
 #include "models/language_model.h"
 #include "models/variants.h"
+#include "ops/loss.h"
+#include "ops/softmax.h"
 #include "ops/tssa.h"
 #include "tools/tost/command_line.h"
 #include "trainers/optimizer.h"
+#include "trainers/vision_settings.h"
 
 namespace tost {
 namespace {
 
 struct BenchOptions {
   std::string model = "tost_char";
-  int64_t context = 0;  // 0: the named model's
+  int64_t context = 0;     // 0: the named model's
+  int64_t image_size = 0;  // 0: the named model's
+  std::string variant = "causal";
   int64_t batch = 8;
   int64_t tokens = 1024;
   int64_t width = 768;
@@ -76,14 +85,47 @@ Tensor RandomFloats(Shape shape, uint64_t seed) {
   return Tensor::FromHost(shape, values);
 }
 
+absl::Status RequirePositive(const std::string& option, int64_t value) {
+  if (value > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", option, " must be at least 1, got ", value));
+}
+
+absl::Status Unused(const std::string& option, int64_t value, const std::string& model,
+                    const std::string& instead) {
+  if (value == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", option, " is not for ", model, ", which takes --", instead));
+}
+
 absl::StatusOr<models::LanguageConfig> ModelOf(const BenchOptions& options) {
   TOST_ASSIGN_OR_RETURN(models::LanguageConfig config, models::LanguageVariant(options.model));
   if (options.context > 0) config.context = options.context;
   return config;
 }
 
+// Median time of `loss`, its gradients times `scale` and an update.
+double TimeUpdates(const BenchOptions& options, ParameterSet& params, train::Optimizer& optimizer,
+                   double scale, const std::function<Tensor()>& loss) {
+  return Time(options.repeats, [&] {
+    params.StartStep();
+    Tape tape;
+    tape.Backward(loss(), scale);
+    optimizer.Step(1e-4f);
+  });
+}
+
+void PrintStep(const BenchOptions& options, const char* extent_name, int64_t extent,
+               double seconds) {
+  std::printf(
+      "{\"bench\":\"step\",\"model\":\"%s\",\"%s\":%lld,\"batch\":%lld,\"threads\":%d,"
+      "\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
+      options.model.c_str(), extent_name, static_cast<long long>(extent),
+      static_cast<long long>(options.batch), ThreadCount(), seconds, PeakMegabytes());
+}
+
 // Forward, backward and AdamW on random tokens.
-absl::Status BenchStep(const BenchOptions& options) {
+absl::Status BenchLanguageStep(const BenchOptions& options) {
+  TOST_RETURN_IF_ERROR(Unused("image_size", options.image_size, options.model, "context"));
   TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ModelOf(options));
   ParameterSet params(Device::Cpu(), /*seed=*/1);
   const models::LanguageModel model(params.Root(), config);
@@ -91,45 +133,93 @@ absl::Status BenchStep(const BenchOptions& options) {
   train::AdamW optimizer(params, {});
   const Tensor tokens = RandomTokens({options.batch, config.context}, config.vocabulary);
   const double scale = 1.0 / static_cast<double>(tokens.numel());
-  const double seconds = Time(options.repeats, [&] {
+  const double seconds = TimeUpdates(options, params, optimizer, scale, [&] {
     models::Pass pass{.training = true};
-    params.StartStep();
-    Tape tape;
-    tape.Backward(model.Loss(tokens, tokens, pass), scale);
-    optimizer.Step(1e-4f);
+    return model.Loss(tokens, tokens, pass);
   });
-  std::printf(
-      "{\"bench\":\"step\",\"model\":\"%s\",\"context\":%lld,\"batch\":%lld,\"threads\":%d,"
-      "\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
-      options.model.c_str(), static_cast<long long>(config.context),
-      static_cast<long long>(options.batch), ThreadCount(), seconds, PeakMegabytes());
+  PrintStep(options, "context", config.context, seconds);
   return absl::OkStatus();
 }
 
-// The causal operator alone, without its projections.
+// Forward, backward and AdamW, as the official pretraining sets it, on random pictures with random
+// soft targets, such as mixup makes.
+absl::Status BenchVisionStep(const BenchOptions& options, models::ImageClassifierConfig config) {
+  TOST_RETURN_IF_ERROR(Unused("context", options.context, options.model, "image_size"));
+  if (options.image_size != 0) config = models::WithImageSize(config, options.image_size);
+  TOST_RETURN_IF_ERROR(models::Validate(config));
+  const int64_t size = models::image_size(config), classes = models::classes(config);
+  ParameterSet params(Device::Cpu(), /*seed=*/1);
+  const models::ImageClassifier model(params.Root(), config);
+  params.Finalize();
+  train::AdamW optimizer(params, {.beta2 = 0.999,
+                                  .weight_decay = 0.05,
+                                  .clip_norm = 0,
+                                  .decays = &train::DecaysInOfficialPretraining});
+  const Tensor images = RandomFloats({options.batch, size, size, 3}, 1);
+  const Tensor targets = ops::Softmax(RandomFloats({options.batch, classes}, 2), 1);
+  const double seconds = TimeUpdates(options, params, optimizer, /*scale=*/1, [&] {
+    models::Pass pass{.training = true};
+    return ops::SoftCrossEntropy(model.Logits(images, pass), targets);
+  });
+  PrintStep(options, "image_size", size, seconds);
+  return absl::OkStatus();
+}
+
+absl::Status BenchStep(const BenchOptions& options) {
+  TOST_RETURN_IF_ERROR(RequirePositive("batch", options.batch));
+  TOST_RETURN_IF_ERROR(RequirePositive("repeats", options.repeats));
+  if (const auto config = models::ImageVariant(options.model); config.ok()) {
+    return BenchVisionStep(options, *config);
+  }
+  if (models::LanguageVariant(options.model).ok()) return BenchLanguageStep(options);
+  return absl::NotFoundError(absl::StrCat("unknown model ", options.model,
+                                          "; \"tost inspect models\" lists the known ones"));
+}
+
+// The operator alone, without its projections.
 absl::Status BenchTssa(const BenchOptions& options) {
+  const bool causal = options.variant == "causal";
+  if (!causal && options.variant != "whole") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--variant is causal or whole, not '", options.variant, "'"));
+  }
+  TOST_RETURN_IF_ERROR(RequirePositive("repeats", options.repeats));
+  for (const auto& [name, value] : {std::pair{"batch", options.batch},
+                                    {"tokens", options.tokens},
+                                    {"width", options.width},
+                                    {"heads", options.heads}}) {
+    TOST_RETURN_IF_ERROR(RequirePositive(name, value));
+  }
+  if (options.width % options.heads != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--width ", options.width, " is not a multiple of --heads ", options.heads));
+  }
   const Shape shape{options.batch, options.tokens, options.width};
   const Tensor w = Leaf(RandomFloats(shape, 1)), dy = RandomFloats(shape, 2);
   const Tensor temp = Leaf(Tensor::FromHost<float>(
       {options.heads, 1}, std::vector<float>(static_cast<size_t>(options.heads), 1.0f)));
   const Tensor bias = Leaf(Tensor::Zeros({options.heads, options.tokens, 1}, DType::kFloat32));
-  const double forward = Time(options.repeats, [&] { ops::CausalTssa(w, temp, bias); });
+  const auto apply = [&] { return causal ? ops::CausalTssa(w, temp, bias) : ops::Tssa(w, temp); };
+  const double forward = Time(options.repeats, apply);
   const double both = Time(options.repeats, [&] {
     for (const Tensor* leaf : {&w, &temp, &bias}) leaf->grad()->Reset();
     Tape tape;
-    tape.BackwardFrom(ops::CausalTssa(w, temp, bias), dy);
+    tape.BackwardFrom(apply(), dy);
   });
   std::printf(
-      "{\"bench\":\"tssa\",\"tokens\":%lld,\"width\":%lld,\"heads\":%lld,\"batch\":%lld,"
-      "\"threads\":%d,\"forward_seconds\":%.6f,\"seconds\":%.6f,\"ns_per_token\":%.1f}\n",
-      static_cast<long long>(options.tokens), static_cast<long long>(options.width),
-      static_cast<long long>(options.heads), static_cast<long long>(options.batch), ThreadCount(),
-      forward, both, both * 1e9 / static_cast<double>(options.batch * options.tokens));
+      "{\"bench\":\"tssa\",\"variant\":\"%s\",\"tokens\":%lld,\"width\":%lld,\"heads\":%lld,"
+      "\"batch\":%lld,\"threads\":%d,\"forward_seconds\":%.6f,\"seconds\":%.6f,"
+      "\"ns_per_token\":%.1f,\"peak_mb\":%.0f}\n",
+      options.variant.c_str(), static_cast<long long>(options.tokens),
+      static_cast<long long>(options.width), static_cast<long long>(options.heads),
+      static_cast<long long>(options.batch), ThreadCount(), forward, both,
+      both * 1e9 / static_cast<double>(options.batch * options.tokens), PeakMegabytes());
   return absl::OkStatus();
 }
 
 // Tokens per second inside the context, one sequence.
 absl::Status BenchDecode(const BenchOptions& options) {
+  TOST_RETURN_IF_ERROR(RequirePositive("repeats", options.repeats));
   TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ModelOf(options));
   ParameterSet params(Device::Cpu(), /*seed=*/1);
   const models::LanguageModel model(params.Root(), config);
@@ -157,19 +247,26 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   auto options = std::make_shared<BenchOptions>();
 
   Command& step = commands.emplace_back(*bench, "step", "Forward, backward and AdamW of a model",
-                                        "tost --threads 2 bench step --model tost_char --batch 8");
-  step.Add("model", options->model, "Named model");
+                                        "tost --threads 2 bench step --model tost_char --batch 8\n"
+                                        "  tost --threads 2 bench step --model "
+                                        "tost_small_pictures_p8 --batch 64");
+  step.Add("model", options->model, "Named model, of language or of pictures");
   step.Add("context", options->context, "Tokens in a sequence; 0: the named model's");
-  step.Add("batch", options->batch, "Sequences");
+  step.Add("image_size", options->image_size, "Pixels in both directions; 0: the named model's");
+  step.Add("batch", options->batch, "Sequences or pictures");
   step.Add("repeats", options->repeats, "Timed repetitions; the median counts");
   step.set_run([options] { return BenchStep(*options); });
 
-  Command& tssa = commands.emplace_back(*bench, "tssa", "The causal TSSA operator",
-                                        "tost --threads 2 bench tssa --tokens 1024 --batch 1");
+  Command& tssa = commands.emplace_back(*bench, "tssa", "The TSSA operator",
+                                        "tost --threads 2 bench tssa --tokens 1024 --batch 1\n"
+                                        "  tost --threads 2 bench tssa --variant whole --tokens "
+                                        "196 --width 192 --heads 4");
+  tssa.Add("variant", options->variant,
+           "causal (language: tokens see earlier ones), or whole (vision: tokens see all)");
   tssa.Add("tokens", options->tokens, "Tokens");
   tssa.Add("width", options->width, "Channels");
   tssa.Add("heads", options->heads, "Heads");
-  tssa.Add("batch", options->batch, "Sequences");
+  tssa.Add("batch", options->batch, "Sequences, or pictures");
   tssa.Add("repeats", options->repeats, "Timed repetitions; the median counts");
   tssa.set_run([options] { return BenchTssa(*options); });
 

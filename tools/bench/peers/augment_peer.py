@@ -46,19 +46,13 @@ def timm_policy(interpolation):
     )
 
 
-def cases():
-    """Names of augment_bench, with what the libraries do there."""
-    large, small = noise(500, 375), noise(224, 224)
+def normalisation():
     to_tensor = transforms.ToTensor()
-    normalise = [to_tensor, transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]
-    random_crop = [transforms.RandomResizedCrop(224, interpolation=BICUBIC), *normalise]
-    fine_tuning = [
-        transforms.RandomResizedCrop(224),
-        transforms.RandomHorizontalFlip(),
-        transforms.RandAugment(2, 14),
-        *normalise,
-    ]
-    pretraining = create_transform(
+    return [to_tensor, transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]
+
+
+def pretraining_recipe():
+    return create_transform(
         224,
         is_training=True,
         auto_augment=POLICY,
@@ -66,6 +60,20 @@ def cases():
         re_prob=0.25,
         re_mode="pixel",
     )
+
+
+def cases():
+    """Names of augment_bench, with what the libraries do there."""
+    large, small = noise(500, 375), noise(224, 224)
+    normalise = normalisation()
+    random_crop = [transforms.RandomResizedCrop(224, interpolation=BICUBIC), *normalise]
+    fine_tuning = [
+        transforms.RandomResizedCrop(224),
+        transforms.RandomHorizontalFlip(),
+        transforms.RandAugment(2, 14),
+        *normalise,
+    ]
+    pretraining = pretraining_recipe()
     evaluation = [
         transforms.Resize(256, interpolation=BICUBIC),
         transforms.CenterCrop(224),
@@ -96,10 +104,10 @@ def tost_ms():
     return {b["name"]: b["cpu_time"] for b in json.loads(run.stdout)["benchmarks"]}
 
 
-def peer_ms(function):
+def peer_ms(function, seconds=SECONDS):
     begin = time.process_time()
     pictures = 0
-    while time.process_time() - begin < SECONDS:
+    while time.process_time() - begin < seconds:
         function()
         pictures += 1
     return 1e3 * (time.process_time() - begin) / pictures

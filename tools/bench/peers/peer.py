@@ -10,44 +10,17 @@ The peer runs at its best: threads set, glibc told to keep freed memory (fresh p
 faster of AdamW's implementations, warm-up, medians. --compile adds torch.compile.
 """
 
-import argparse
-import json
 import os
 import statistics
-import sys
 import time
 
-MALLOC = {
-    "MALLOC_MMAP_THRESHOLD_": "4294967296",
-    "MALLOC_TRIM_THRESHOLD_": "8589934592",
-    "MALLOC_TOP_PAD_": "268435456",
-}
+import measure
 
-WARM_UP = 2
+measure.restart_with_kept_memory()
+import torch
 
-
-def status_mb(field):
-    """A memory figure of this process: VmRSS (now) or VmHWM (peak)."""
-    with open("/proc/self/status") as status:
-        for line in status:
-            if line.startswith(field + ":"):
-                return int(line.split()[1]) / 1024
-    raise KeyError(field)
-
-
-def median_seconds(work, repeats):
-    seconds = []
-    for i in range(WARM_UP + repeats):
-        start = time.perf_counter()
-        work()
-        if i >= WARM_UP:
-            seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
-
-
-def report(bench, **figures):
-    rounded = {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in figures.items()}
-    print(json.dumps({"bench": bench, "torch": torch.__version__, **rounded}), flush=True)
+from measure import faster_adamw, median_seconds, report, status_mb
+from model import LanguageModel, causal_tssa, parameter_groups
 
 
 def make_model(args):
@@ -59,25 +32,11 @@ def make_model(args):
     return model
 
 
-def make_optimizer(model):
-    """AdamW as the language recipes have it, fused or over lists, whichever steps faster here."""
-    groups = parameter_groups(model, 0.1)
-    choices = {}
-    for name in ("fused", "foreach"):
-        trial = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.99), **{name: True})
-        for group in trial.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = torch.zeros_like(parameter)
-        choices[name] = median_seconds(trial.step, 5)
-        trial.zero_grad(set_to_none=True)
-    best = min(choices, key=choices.get)
-    return best, torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99), **{best: True})
-
-
 def step(args):
     base = status_mb("VmRSS")
     model = make_model(args)
-    name, optimizer = make_optimizer(model)
+    # As the language recipes have it.
+    name, optimizer = faster_adamw(parameter_groups(model, 0.1), betas=(0.9, 0.99))
     ids = torch.randint(args.vocab, (args.batch, args.context))
     targets = torch.randint(args.vocab, (args.batch, args.context))
 
@@ -201,34 +160,15 @@ def check(args):
         raise SystemExit(f"peer.py check: {worst_of_all:.3g} exceeds {tolerance:.3g}")
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-
-    def command(name, function, **defaults):
-        sub = commands.add_parser(name)
-        sub.set_defaults(run=function)
-        for option, default in {"threads": 2, "repeats": 10, **defaults}.items():
-            sub.add_argument("--" + option, type=type(default), default=default)
-        sub.add_argument("--compile", action="store_true", help="through torch.compile")
-        return sub
-
+def main():
+    commands = measure.Commands(__doc__.splitlines()[0])
     model = {"model": "tost", "layers": 6, "heads": 6, "width": 384, "context": 256, "vocab": 65}
-    command("step", step, batch=8, **model)
-    command("tssa", tssa, tokens=1024, width=768, heads=12, batch=1)
-    command("decode", decode, tokens=200, **(model | {"repeats": 3}))
-    command("check", check).add_argument("files", nargs="+")
-    return parser.parse_args()
+    commands.add("step", step, batch=8, **model)
+    commands.add("tssa", tssa, tokens=1024, width=768, heads=12, batch=1)
+    commands.add("decode", decode, tokens=200, **(model | {"repeats": 3}))
+    commands.add("check", check).add_argument("files", nargs="+")
+    commands.run()
 
 
 if __name__ == "__main__":
-    if any(os.environ.get(name) != value for name, value in MALLOC.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | MALLOC)
-    arguments = parse()
-    import torch
-
-    from model import LanguageModel, causal_tssa, parameter_groups
-
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
-    arguments.run(arguments)
+    main()
