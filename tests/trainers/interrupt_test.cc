@@ -44,6 +44,8 @@ TEST(Interrupt, SignalsDoNotDisturbMatrixProducts) {
 }
 
 TEST(Interrupt, UntilTheyAreCaughtSignalsEndTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the child begins as a program does
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // begins as the program does
   for (const int signal_number : {SIGINT, SIGTERM}) {
     EXPECT_EXIT(
         {
@@ -56,6 +58,7 @@ TEST(Interrupt, UntilTheyAreCaughtSignalsEndTheProgram) {
 }
 
 TEST(Interrupt, ASecondSigintEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         WaitForInterrupts();
