@@ -210,7 +210,8 @@ json MixingValues() {
 }
 
 TEST(AugmentGolden, CutMixBoxes) {
-  for (const json& p : MixingValues().at("cutmix")) {
+  const json values = MixingValues();
+  for (const json& p : values.at("cutmix")) {
     const Mixing mixing = CutmixBox(p.at("lambda"), p.at("centre_x"), p.at("centre_y"),
                                     p.at("width"), p.at("height"));
     const int x0 = p.at("x0"), y0 = p.at("y0"), x1 = p.at("x1"), y1 = p.at("y1");
@@ -220,7 +221,8 @@ TEST(AugmentGolden, CutMixBoxes) {
 }
 
 TEST(AugmentGolden, MixedLabels) {
-  for (const json& p : MixingValues().at("labels")) {
+  const json values = MixingValues();
+  for (const json& p : values.at("labels")) {
     const auto labels = p.at("targets").get<std::vector<int32_t>>();
     const std::vector<int32_t> partners(labels.rbegin(), labels.rend());
     const int64_t classes = p.at("classes");
