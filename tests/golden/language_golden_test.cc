@@ -206,9 +206,9 @@ TEST(LanguageTraining, TwentyUpdates) {
                                            .weight_decay = static_cast<float>(file.Number("wd")),
                                            .clip_norm = static_cast<float>(file.Number("clip"))});
     const train::WarmupCosine schedule{.peak = static_cast<float>(file.Number("lr")),
-                                           .floor = static_cast<float>(file.Number("min_lr")),
-                                           .warmup = file.Int("warmup"),
-                                           .total = file.Int("decay")};
+                                       .floor = static_cast<float>(file.Number("min_lr")),
+                                       .warmup = file.Int("warmup"),
+                                       .total = file.Int("decay")};
     const Shape shape = file.ShapeOf("tokens");  // [batches, accumulation, rows, T + 1]
     const std::vector<int64_t> all = file.Integers("tokens");
     const int64_t rows = shape[2], length = shape[3] - 1;
