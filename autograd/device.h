@@ -8,6 +8,8 @@
 #include <ostream>
 #include <string>
 
+#include "autograd/base/block_cache.h"
+
 namespace tost {
 
 enum class DeviceType : uint8_t { kCpu, kCuda };
@@ -26,20 +28,14 @@ struct Device {
   }
 };
 
-// Bytes that this process holds on a device. `system_allocations` counts the requests that reached
-// the operating system (or driver); it stands still once a training step has been seen.
-struct MemoryStatistics {
-  int64_t live_bytes = 0;
-  int64_t peak_bytes = 0;
-  int64_t system_allocations = 0;
-};
-
 // What a device does for the core. The CPU's is built in; others are installed by `main`.
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
-  virtual void* Allocate(size_t bytes) = 0;  // 64-byte aligned, contents arbitrary
+  // 64-byte aligned, contents arbitrary; null when the device has no such block left.
+  virtual void* Allocate(size_t bytes) = 0;
   virtual void Release(void* bytes, size_t size) = 0;
+  // The host's memory may be reused afterwards; the device sees the bytes in what it runs next.
   virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
   virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;  // synchronises
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;         // device to device

@@ -41,6 +41,10 @@ Tensor Tensor::Empty(Shape shape, DType dtype, Device device) {
   tensor.shape_ = shape;
   tensor.dtype_ = dtype;
   tensor.buffer_ = std::make_shared<Buffer>(static_cast<size_t>(count) * SizeOf(dtype), device);
+  TOST_CHECK(tensor.buffer_->bytes() != nullptr)
+      << device << " is out of memory: no " << tensor.buffer_->size() << " bytes for a tensor "
+      << shape << " of " << dtype << " with " << RuntimeOf(device).Memory().live_bytes
+      << " bytes in use";
   return tensor;
 }
 

@@ -24,7 +24,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  std::byte* bytes() const { return bytes_; }
+  std::byte* bytes() const { return bytes_; }  // null: the device was out of memory
+  size_t size() const { return size_; }
   Device device() const { return device_; }
   // Rises whenever somebody asks to write. Values saved for backward remember it.
   uint64_t version() const { return version_; }

@@ -26,10 +26,13 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"autograd", {"autograd/base"}},
       {"ops", {"autograd", "autograd/base"}},
       {"data", {"autograd", "autograd/base"}},
+      // cuda/gpu.h includes the emulator where the compiler is not nvcc.
+      {"cuda", {"ops", "autograd", "autograd/base", "tests"}},
       {"models", {"ops", "autograd", "autograd/base"}},
       {"trainers", {"models", "ops", "data", "autograd", "autograd/base"}},
       {"tools", {"trainers", "models", "ops", "data", "autograd", "autograd/base"}},
-      {"tests", {"tools", "trainers", "models", "ops", "data", "autograd", "autograd/base"}},
+      {"tests",
+       {"tools", "trainers", "models", "cuda", "ops", "data", "autograd", "autograd/base"}},
   };
   return *table;
 }
@@ -71,6 +74,8 @@ std::string GuardOf(std::string path) {
   return "TOST_" + path + "_";
 }
 
+const std::set<std::string> kExtensions = {".h", ".cc", ".cu", ".cuh"};
+
 // Every C++ file of the folders in the table: path from the root, text.
 std::map<std::string, std::string> SourceFiles() {
   const std::filesystem::path root = TOST_SOURCE_DIR;
@@ -78,7 +83,7 @@ std::map<std::string, std::string> SourceFiles() {
   for (const auto& [folder, includes] : Allowed()) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cc") continue;
+      if (!kExtensions.contains(extension)) continue;
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
       files[entry.path().lexically_relative(root)] = text.str();
@@ -127,7 +132,7 @@ TEST(Includes, AreRootRelative) {
 TEST(Includes, EveryHeaderHasTheGuardOfItsPath) {
   EXPECT_EQ(GuardOf("ops/cpu/gemm.h"), "TOST_OPS_CPU_GEMM_H_");
   for (const auto& [path, text] : SourceFiles()) {
-    if (!path.ends_with(".h")) continue;
+    if (!path.ends_with(".h") && !path.ends_with(".cuh")) continue;
     const std::string guard = GuardOf(path);
     EXPECT_THAT("\n" + text, HasSubstr("\n#ifndef " + guard + "\n#define " + guard + "\n")) << path;
   }

@@ -1,0 +1,15 @@
+// The CUDA device of this process: its runtime and the kernels that fill the slots of ops/.
+#ifndef TOST_CUDA_INSTALL_H_
+#define TOST_CUDA_INSTALL_H_
+
+namespace tost::cuda {
+
+// Makes device `index` usable as Device{kCuda, index}. Called once, before the first tensor on it.
+void InstallCuda(int index);
+
+// One per file of kernels, called by InstallCuda.
+void InstallProductKernels();
+
+}  // namespace tost::cuda
+
+#endif  // TOST_CUDA_INSTALL_H_

@@ -1,0 +1,56 @@
+// Several neighbouring elements in one memory access.
+#ifndef TOST_CUDA_PACK_CUH_
+#define TOST_CUDA_PACK_CUH_
+
+#include "cuda/gpu.h"
+#include "cuda/math.cuh"
+
+namespace tost::cuda {
+
+// The widest access of a thread is 16 bytes.
+inline constexpr int kAccessBytes = 16;
+template <class T>
+inline constexpr int kPackWidth = kAccessBytes / static_cast<int>(sizeof(T));
+
+// n elements that are read and written at once; the address is a multiple of its size.
+template <class T, int n>
+struct alignas(sizeof(T) * n) Pack {
+  T element[n];
+};
+
+// n numbers in registers.
+template <class S, int n>
+struct Numbers {
+  S at[n];
+  __host__ __device__ __forceinline__ S& operator[](int i) { return at[i]; }
+  __host__ __device__ __forceinline__ const S& operator[](int i) const { return at[i]; }
+};
+
+template <int n, class T>
+__host__ __device__ __forceinline__ Numbers<Sum<T>, n> LoadPack(const T* from) {
+  const Pack<T, n> pack = *reinterpret_cast<const Pack<T, n>*>(from);
+  Numbers<Sum<T>, n> numbers;
+#pragma unroll
+  for (int i = 0; i < n; ++i) numbers[i] = Widen(pack.element[i]);
+  return numbers;
+}
+
+template <int n, class T, class S>
+__host__ __device__ __forceinline__ void StorePack(T* to, const Numbers<S, n>& numbers) {
+  Pack<T, n> pack;
+#pragma unroll
+  for (int i = 0; i < n; ++i) pack.element[i] = Narrow<T>(numbers[i]);
+  *reinterpret_cast<Pack<T, n>*>(to) = pack;
+}
+
+// Whether rows of `extent` elements of T at these addresses can be read in whole 16-byte packs.
+// Null addresses (absent operands) fit.
+template <class T, class... Pointers>
+bool PacksFit(int64_t extent, const Pointers*... pointers) {
+  return extent % kPackWidth<T> == 0 &&
+         ((reinterpret_cast<uintptr_t>(pointers) % kAccessBytes == 0) && ...);
+}
+
+}  // namespace tost::cuda
+
+#endif  // TOST_CUDA_PACK_CUH_

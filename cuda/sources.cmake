@@ -1,0 +1,12 @@
+# The CUDA backend, once for nvcc and once, as C++, for the emulator.
+
+# Kernels with their adapters.
+set(TOST_CUDA_KERNEL_SOURCES
+)
+# Host code.
+set(TOST_CUDA_HOST_SOURCES
+    install.cc
+    products.cc
+    runtime.cc)
+list(TRANSFORM TOST_CUDA_KERNEL_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/cuda/)
+list(TRANSFORM TOST_CUDA_HOST_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/cuda/)

@@ -1,0 +1,133 @@
+#include "tests/cuda/device_test.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/tape.h"
+#include "cuda/install.h"
+#include "gtest/gtest.h"
+#include "tests/cuda/executor.h"
+
+namespace tost {
+namespace {
+
+constexpr uint64_t kWeightSeed = 20241217;  // any fixed number: the r of Σ fn(x)·r
+
+bool IsFloating(const Tensor& x) {
+  return x.dtype() != DType::kInt32 && x.dtype() != DType::kUint16;
+}
+
+double Largest(const std::vector<double>& values) {
+  double largest = 1;
+  for (double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+// Both NaN counts as equal.
+void ExpectClose(const std::vector<double>& actual, const std::vector<double>& expected,
+                 double tolerance, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  const double bound = tolerance * Largest(expected);
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::isnan(expected[i]) && std::isnan(actual[i])) continue;
+    ASSERT_LE(std::abs(actual[i] - expected[i]), bound)
+        << what << ", element " << i << ": device " << actual[i] << ", CPU " << expected[i];
+  }
+}
+
+// Bit for bit but for the sign of zero and the kind of NaN.
+void ExpectIdentical(const std::vector<double>& actual, const std::vector<double>& expected,
+                     const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::isnan(expected[i]) && std::isnan(actual[i])) continue;
+    ASSERT_EQ(actual[i], expected[i]) << what << ", element " << i;
+  }
+}
+
+std::vector<Tensor> AllOnCuda(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> moved;
+  for (const Tensor& input : inputs) moved.push_back(OnCuda(input));
+  return moved;
+}
+
+}  // namespace
+
+Device CudaDevice() {
+  static const Device device = [] {
+    TOST_CHECK(executor::IsAvailable()) << "no device: skip the test first";
+    cuda::InstallCuda(0);
+    return Device{DeviceType::kCuda, 0};
+  }();
+  return device;
+}
+
+Tensor OnCuda(const Tensor& x) {
+  Tensor copy = Tensor::Empty(x.shape(), x.dtype(), CudaDevice());
+  RuntimeOf(CudaDevice())
+      .CopyIn(copy.mutable_raw(), x.raw(), static_cast<size_t>(x.numel()) * SizeOf(x.dtype()));
+  return copy;
+}
+
+bool SmallShapesOnly() { return executor::ChecksEveryAccess(); }
+
+void ForEachThreadOrder(const std::function<void(const std::string& order)>& run) {
+  for (const std::string& order : executor::ThreadOrders()) {
+    executor::UseThreadOrder(order);
+    run(order);
+  }
+}
+
+Tensor As(DType dtype, const Tensor& x) { return Converted(x, dtype); }
+
+ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) leaves.push_back(IsFloating(input) ? Leaf(input) : input);
+  ValueAndGradients result;
+  Tape tape;
+  const Tensor y = fn(leaves);
+  result.value = y.ToHost<double>();
+  if (y.grad() == nullptr) return result;
+  const Tensor weights = As(y.dtype(), RandomTensor(y.shape(), kWeightSeed));
+  tape.BackwardFrom(y, y.device() == Device::Cpu() ? weights : OnCuda(weights));
+  for (const Tensor& leaf : leaves) {
+    const bool has = leaf.grad() != nullptr && leaf.grad()->written();
+    result.gradients.push_back(has ? leaf.grad()->value().ToHost<double>() : std::vector<double>());
+  }
+  return result;
+}
+
+void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                     double tolerance) {
+  const ValueAndGradients expected = Evaluate(fn, cpu_inputs);
+  const std::vector<Tensor> inputs = AllOnCuda(cpu_inputs);
+  ValueAndGradients first;
+  ForEachThreadOrder([&](const std::string& order) {
+    SCOPED_TRACE(order);
+    const ValueAndGradients actual = Evaluate(fn, inputs);
+    ExpectClose(actual.value, expected.value, tolerance, "value");
+    ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+    for (size_t i = 0; i < actual.gradients.size(); ++i) {
+      ExpectClose(actual.gradients[i], expected.gradients[i], tolerance,
+                  "gradient of input " + std::to_string(i));
+    }
+    if (first.value.empty()) {
+      first = actual;
+      return;
+    }
+    ExpectIdentical(actual.value, first.value, "value against that of the first order");
+    for (size_t i = 0; i < actual.gradients.size(); ++i) {
+      ExpectIdentical(actual.gradients[i], first.gradients[i],
+                      "gradient against that of the first order, input " + std::to_string(i));
+    }
+  });
+}
+
+void ExpectGradcheck(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs) {
+  if (!executor::HasDouble()) return;
+  const GradcheckReport report =
+      Gradcheck(fn, AllOnCuda(cpu_inputs), {.step = 1e-5, .tolerance = 1e-8});
+  EXPECT_TRUE(report.passed()) << report.failure << "\n" << report.Table();
+}
+
+}  // namespace tost

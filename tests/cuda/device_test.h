@@ -1,0 +1,49 @@
+// What the tests of the CUDA backend share. The same objects are linked with the emulated device
+// (plain, with sanitizers, with the access checker, with nvcc's PTX) and, on a machine with a GPU,
+// with the real one: the linker chooses who executes the kernels.
+#ifndef TOST_TESTS_CUDA_DEVICE_TEST_H_
+#define TOST_TESTS_CUDA_DEVICE_TEST_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autograd/gradcheck.h"
+#include "autograd/tensor.h"
+
+namespace tost {
+
+// The device under test, with runtime and kernels installed.
+Device CudaDevice();
+
+// A copy of a host tensor on the device under test, as a constant.
+Tensor OnCuda(const Tensor& x);
+
+// Whether every access is checked one by one: some 10^5 of them are a test's measure then.
+bool SmallShapesOnly();
+
+// Calls `run` once for every order in which the executor can run threads and blocks.
+void ForEachThreadOrder(const std::function<void(const std::string& order)>& run);
+
+// The value of fn and the gradients of Σ fn(x)·r, r fixed and random, with respect to the floating
+// inputs.
+struct ValueAndGradients {
+  std::vector<double> value;
+  std::vector<std::vector<double>> gradients;  // empty for int32 inputs
+};
+ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& inputs);
+
+// fn on the device gives what fn gives on the CPU, value and gradients, to `tolerance` relative to
+// the largest number of each tensor (at least 1), and the same bits in every order of threads.
+void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                     double tolerance);
+
+// Finite differences in double on the device, to 1e-8 relative. Skipped where it has no double.
+void ExpectGradcheck(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs);
+
+// `x` (float64) as another floating type on the CPU.
+Tensor As(DType dtype, const Tensor& x);
+
+}  // namespace tost
+
+#endif  // TOST_TESTS_CUDA_DEVICE_TEST_H_
