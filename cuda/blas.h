@@ -31,7 +31,12 @@ struct Product {
 enum class Float32Products { kExact, kTensorFloat32 };
 void SetFloat32Products(Float32Products mode);
 
-// Queues the product on the stream. `bias` may be null; it is float32 (float64 for float64).
+// Whether the library adds a bias to products of this form in the same pass.
+bool CanAddBias(const Product& product);
+
+// Queues the product on the stream. `bias` is null or, where CanAddBias, a vector [n] of float32
+// (float64 for float64). GELU is not asked of the library: its epilogue is the tanh approximation,
+// the models' is exact. Nor are gradients of biases, whose order of summation it does not state.
 void Multiply(const Product& product, const void* a, const void* b, const void* bias, void* c,
               cudaStream_t stream);
 

@@ -45,6 +45,16 @@ void ExpectIdentical(const std::vector<double>& actual, const std::vector<double
   }
 }
 
+// Without a device every test says so instead of running.
+class SkipWithoutDevice : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    if (!executor::IsAvailable()) GTEST_SKIP() << "no CUDA device on this machine";
+  }
+};
+[[maybe_unused]] const auto* const environment =
+    ::testing::AddGlobalTestEnvironment(new SkipWithoutDevice);
+
 std::vector<Tensor> AllOnCuda(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> moved;
   for (const Tensor& input : inputs) moved.push_back(OnCuda(input));

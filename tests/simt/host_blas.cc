@@ -34,6 +34,8 @@ void MultiplyAll(const Product& p, const void* a, const void* b, const void* bia
 
 void SetFloat32Products(Float32Products) {}
 
+bool CanAddBias(const Product&) { return true; }
+
 void Multiply(const Product& product, const void* a, const void* b, const void* bias, void* c,
               cudaStream_t) {
   VisitFloat(product.operands, [&](auto zero) {

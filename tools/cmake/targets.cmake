@@ -7,7 +7,7 @@ function(tost_library)
   add_library(tost_${ARG_NAME} STATIC ${ARG_SOURCES})
   add_library(tost::${ARG_NAME} ALIAS tost_${ARG_NAME})
   target_include_directories(tost_${ARG_NAME} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_compile_options(tost_${ARG_NAME} PRIVATE ${TOST_WARNINGS})
+  target_compile_options(tost_${ARG_NAME} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${TOST_WARNINGS}>")
   target_link_libraries(tost_${ARG_NAME} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
