@@ -5,6 +5,7 @@ set(TOST_CUDA_KERNEL_SOURCES
 )
 # Host code.
 set(TOST_CUDA_HOST_SOURCES
+    devices.cc
     install.cc
     products.cc
     runtime.cc)

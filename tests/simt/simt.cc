@@ -613,3 +613,11 @@ cudaError_t cudaFuncGetName(const char** name, const void* f) {
   return cudaSuccess;
 }
 }
+extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  *p = {};
+  std::snprintf(p->name, sizeof p->name, "emulated");
+  p->major = 9;
+  p->multiProcessorCount = 4;
+  p->totalGlobalMem = size_t{8} << 30;
+  return cudaSuccess;
+}
