@@ -52,7 +52,7 @@ BatchNormLayer::BatchNormLayer(ParameterScope scope, int64_t width)
 
 Tensor BatchNormLayer::operator()(const Tensor& x, const Pass& pass) const {
   ops::BatchNormState state{mean_->value(), variance_->value()};
-  const ops::BatchNormOptions options{.sum_over_ranks = pass.statistics_sum};
+  const ops::BatchNormOptions options{.sum = pass.statistics_sum};
   if (pass.training) return ops::BatchNorm(x, weight_->value(), bias_->value(), options, state);
   return ops::BatchNormEvaluation(x, weight_->value(), bias_->value(), options.epsilon, state);
 }

@@ -47,15 +47,6 @@ Tensor EmptyChannels(const Tensor& x, Shape shape) {
   return Tensor::Empty(std::move(shape), AccumulateDType(x.dtype()), x.device());
 }
 
-// The rows of x over all ranks.
-double RowsOverRanks(const Tensor& x, const StatisticsSum& sum_over_ranks) {
-  const auto rows = static_cast<double>(x.shape().Rows());
-  if (!sum_over_ranks) return rows;
-  Tensor count = Tensor::Scalar(rows, AccumulateDType(x.dtype()), x.device());
-  sum_over_ranks(count);
-  return count.Item();
-}
-
 // values · factor, [n], in place.
 void Scale(double factor, Tensor& values) {
   const Tensor copy = values;
@@ -64,13 +55,13 @@ void Scale(double factor, Tensor& values) {
 
 Tensor RecordBatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor y,
                        const Tensor& mean, const Tensor& rstd, double rows,
-                       const StatisticsSum& sum_over_ranks, bool evaluation) {
+                       const StatisticsSum& sum, bool evaluation) {
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;
   return tape->Record(
       "batch_norm", {x.grad(), weight.grad(), bias.grad()}, std::move(y),
-      [x = Saved(x), weight = Saved(weight), bias = SavedShape(bias), mean, rstd, rows,
-       sum_over_ranks, evaluation](const Tensor& dy) {
+      [x = Saved(x), weight = Saved(weight), bias = SavedShape(bias), mean, rstd, rows, sum,
+       evaluation](const Tensor& dy) {
         const DeviceType device = dy.device().type;
         const int64_t channels = weight.shape()[0];
         Tensor sums = EmptyChannels(dy, {2, channels});
@@ -79,7 +70,7 @@ Tensor RecordBatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias
         bias.Gradient([&](Tensor& db, bool add) { sum_rows(sums.Slice(0, 1), add, db); });
         weight.Gradient([&](Tensor& dw, bool add) { sum_rows(sums.Slice(1, 1), add, dw); });
         // Statistics that are constants pass no gradient on.
-        if (!evaluation && sum_over_ranks) sum_over_ranks(sums);
+        if (!evaluation && sum.over_ranks) sum.over_ranks(sums);
         Scale(evaluation ? 0 : 1 / rows, sums);
         x.Gradient([&](Tensor& dx, bool add) {
           batch_norm_backward_kernel.On(device)(x, mean, rstd, weight, sums, dy, add, dx);
@@ -93,9 +84,9 @@ Tensor BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                  const BatchNormOptions& options, BatchNormState& state) {
   const DeviceType device = x.device().type;
   Tensor y = EmptyResult(x, weight, bias);
-  const double rows = RowsOverRanks(x, options.sum_over_ranks);
+  const double rows = static_cast<double>(x.shape().Rows()) * options.sum.ranks;
   auto mean_of = [&](Tensor& sums) {
-    if (options.sum_over_ranks) options.sum_over_ranks(sums);
+    if (options.sum.over_ranks) options.sum.over_ranks(sums);
     Scale(1 / rows, sums);
   };
   Tensor mean = EmptyChannels(x, weight.shape());
@@ -112,7 +103,7 @@ Tensor BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   Tensor rstd = EmptyChannels(x, weight.shape());
   reciprocal_deviation_kernel.On(device)(options.epsilon, variance, rstd);
   normalise_channels_kernel.On(device)(x, mean, rstd, weight, bias, y);
-  return RecordBatchNorm(x, weight, bias, std::move(y), mean, rstd, rows, options.sum_over_ranks,
+  return RecordBatchNorm(x, weight, bias, std::move(y), mean, rstd, rows, options.sum,
                          /*evaluation=*/false);
 }
 

@@ -12,13 +12,16 @@
 
 namespace tost::ops {
 
-// Adds up a vector over all ranks, in place; absent on one rank. Every rank calls it equally often.
-using StatisticsSum = std::function<void(Tensor& sums)>;
+// How ranks share statistics. Every rank holds as many rows and sums equally often.
+struct StatisticsSum {
+  std::function<void(Tensor& sums)> over_ranks;  // adds up a vector, in place; absent on one rank
+  int ranks = 1;
+};
 
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;
-  StatisticsSum sum_over_ranks;
+  StatisticsSum sum;
 };
 
 // Statistics that evaluation uses, [C] each, float32 (float64 for float64 x).

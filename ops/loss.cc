@@ -5,32 +5,24 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/tape.h"
 #include "ops/cpu/loss.h"
+#include "ops/elementwise.h"
 
 namespace tost::ops {
 
 constinit Kernel<CrossEntropyFn> cross_entropy_kernel{"cross entropy", &cpu::CrossEntropy};
 constinit Kernel<CrossEntropyBackwardFn> cross_entropy_backward_kernel{"cross entropy backward",
                                                                        &cpu::CrossEntropyBackward};
+constinit Kernel<CountTargetsFn> count_targets_kernel{"count targets", &cpu::CountTargets};
 constinit Kernel<SoftCrossEntropyFn> soft_cross_entropy_kernel{"soft cross entropy",
                                                                &cpu::SoftCrossEntropy};
 constinit Kernel<SoftCrossEntropyBackwardFn> soft_cross_entropy_backward_kernel{
     "soft cross entropy backward", &cpu::SoftCrossEntropyBackward};
 constinit Kernel<ProjectedCrossEntropyFn> projected_cross_entropy_kernel{
     "projected cross entropy", &cpu::ProjectedCrossEntropy};
-constinit Kernel<ScaleFn> scale_gradient_kernel{"scale gradient", &cpu::ScaleGradient};
+constinit Kernel<ScaleGradientFn> scale_gradient_kernel{"scale gradient", &cpu::ScaleGradient};
 constinit Kernel<SumLossesFn> sum_losses_kernel{"sum losses", &cpu::SumLosses};
 
 namespace {
-
-// 1 for a sum; 1/rows that count for a mean.
-double ScaleOf(Reduction reduction, int64_t rows) {
-  return reduction == Reduction::kSum ? 1.0 : 1.0 / static_cast<double>(std::max<int64_t>(rows, 1));
-}
-
-int64_t CountTargets(const Tensor& targets, int32_t ignored) {
-  const std::vector<int32_t> ids = targets.ToHost<int32_t>();
-  return static_cast<int64_t>(ids.size()) - std::ranges::count(ids, ignored);
-}
 
 // One number per row of x, in the type of its statistics.
 Tensor PerRow(const Tensor& x) {
@@ -39,11 +31,25 @@ Tensor PerRow(const Tensor& x) {
 
 Tensor Total(const Tensor& losses, double scale) {
   Tensor total = Tensor::Empty({}, losses.dtype(), losses.device());
-  sum_losses_kernel.On(losses.device().type)(losses, scale, total);
+  SumLosses(losses, scale, /*add=*/false, total);
   return total;
 }
 
+// total divided by the number of targets that count, which stays on the device.
+Tensor MeanOverTargets(const Tensor& total, const Tensor& targets, int32_t ignored_target) {
+  Tensor count = Tensor::Empty({}, total.dtype(), total.device());
+  count_targets_kernel.On(total.device().type)(targets, ignored_target, count);
+  return total / count;
+}
+
 }  // namespace
+
+void SumLosses(const Tensor& losses, double scale, bool add, Tensor& total) {
+  TOST_CHECK(total.numel() == 1 &&
+             (total.dtype() == losses.dtype() || total.dtype() == DType::kFloat64))
+      << "SumLosses: " << losses.dtype() << " into " << total.dtype() << " " << total.shape();
+  sum_losses_kernel.On(losses.device().type)(losses, scale, add, total);
+}
 
 absl::StatusOr<int64_t> CrossEntropyShape(const Shape& logits, const Shape& targets) {
   if (logits.rank() < 1 || logits.Rows() != targets.numel()) {
@@ -60,21 +66,19 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& targets,
   const DeviceType device = logits.device().type;
   Tensor losses = PerRow(logits), log_sums = PerRow(logits);
   cross_entropy_kernel.On(device)(options, logits, targets, losses, log_sums);
-  const int64_t counted =
-      options.reduction == Reduction::kMean ? CountTargets(targets, options.ignored_target) : 0;
-  const double scale = ScaleOf(options.reduction, counted);
-  const Tensor total = Total(losses, scale);
-
-  Tape* tape = Tape::Current();
-  if (tape == nullptr) return total;
-  return tape->Record("cross entropy", {logits.grad()}, total,
-                      [device, options, scale, logits = Saved(logits), targets = Saved(targets),
-                       log_sums](const Tensor& dy) {
-                        logits.Gradient([&](Tensor& out, bool add) {
-                          cross_entropy_backward_kernel.On(device)(
-                              options, logits, targets, log_sums, dy.Item() * scale, out, add);
-                        });
-                      });
+  Tensor total = Total(losses, 1);
+  if (Tape* tape = Tape::Current(); tape != nullptr) {
+    total = tape->Record("cross entropy", {logits.grad()}, total,
+                         [device, options, logits = Saved(logits), targets = Saved(targets),
+                          log_sums](const Tensor& dy) {
+                           logits.Gradient([&](Tensor& out, bool add) {
+                             cross_entropy_backward_kernel.On(device)(options, logits, targets,
+                                                                      log_sums, dy, out, add);
+                           });
+                         });
+  }
+  if (options.reduction == Reduction::kSum) return total;
+  return MeanOverTargets(total, targets, options.ignored_target);
 }
 
 Tensor SoftCrossEntropy(const Tensor& logits, const Tensor& probabilities, Reduction reduction) {
@@ -84,7 +88,8 @@ Tensor SoftCrossEntropy(const Tensor& logits, const Tensor& probabilities, Reduc
   const DeviceType device = logits.device().type;
   Tensor losses = PerRow(logits), log_sums = PerRow(logits);
   soft_cross_entropy_kernel.On(device)(logits, probabilities, losses, log_sums);
-  const double scale = ScaleOf(reduction, logits.shape().Rows());
+  const auto rows = static_cast<double>(std::max<int64_t>(logits.shape().Rows(), 1));
+  const double scale = reduction == Reduction::kSum ? 1 : 1 / rows;
   const Tensor total = Total(losses, scale);
 
   Tape* tape = Tape::Current();
@@ -94,7 +99,7 @@ Tensor SoftCrossEntropy(const Tensor& logits, const Tensor& probabilities, Reduc
                        log_sums](const Tensor& dy) {
                         logits.Gradient([&](Tensor& out, bool add) {
                           soft_cross_entropy_backward_kernel.On(device)(
-                              logits, probabilities, log_sums, dy.Item() * scale, out, add);
+                              logits, probabilities, log_sums, scale, dy, out, add);
                         });
                       });
 }
@@ -127,9 +132,9 @@ Tensor ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& tar
   if (tape == nullptr) return total;
   return tape->Record("projected cross entropy", {x.grad(), w.grad()}, total,
                       [device, x = SavedShape(x), w = SavedShape(w), dx, dw](const Tensor& dy) {
-                        const ScaleFn& scale = scale_gradient_kernel.On(device);
-                        x.Gradient([&](Tensor& out, bool add) { scale(dx, dy.Item(), out, add); });
-                        w.Gradient([&](Tensor& out, bool add) { scale(dw, dy.Item(), out, add); });
+                        const ScaleGradientFn& scale = scale_gradient_kernel.On(device);
+                        x.Gradient([&](Tensor& out, bool add) { scale(dx, dy, out, add); });
+                        w.Gradient([&](Tensor& out, bool add) { scale(dw, dy, out, add); });
                       });
 }
 

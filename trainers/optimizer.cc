@@ -1,7 +1,5 @@
 #include "trainers/optimizer.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "ops/optimizer_kernels.h"
@@ -9,7 +7,9 @@
 namespace tost::train {
 
 Optimizer::Optimizer(ParameterSet& params, OptimizerOptions options)
-    : options_(std::move(options)), params_(params) {
+    : options_(std::move(options)),
+      params_(params),
+      scalars_(ops::NewUpdateScalars(params.device())) {
   for (size_t b = 0; b < params.buckets().size(); ++b) {
     const Bucket& bucket = params.buckets()[b];
     const size_t first_run = runs_.size();
@@ -46,26 +46,35 @@ Tensor Optimizer::PartOf(const Tensor& flat, const Run& run) {
   return flat.defined() ? flat.View(run.offset, Shape{run.count}) : Tensor();
 }
 
-StepResult Optimizer::Step(float learning_rate) {
+void Optimizer::Step(float learning_rate) {
   params_.ZeroUnwrittenGradients();
-  double squares = 0;
-  for (const Bucket& bucket : params_.buckets()) squares += ops::SquaredNorm(bucket.gradient);
-  const StepResult result{.gradient_norm = std::sqrt(squares), .skipped = !std::isfinite(squares)};
-  if (result.skipped) return result;
-
-  ++updates_;
-  double clip_factor = 1;
-  if (options_.clip_norm > 0) {
-    clip_factor = std::min(1.0, options_.clip_norm / (result.gradient_norm + 1e-6));
+  Tensor squares = Tensor::Zeros({}, DType::kFloat64, params_.device());
+  for (const Bucket& bucket : params_.buckets()) {
+    ops::SquaredNorm(bucket.gradient, /*add=*/true, squares);
   }
+  ops::BeginUpdate(
+      {.clip_norm = options_.clip_norm, .beta1 = options_.beta1, .beta2 = options_.beta2}, squares,
+      scalars_);
   for (const Run& run : runs_) {
     const Bucket& bucket = params_.buckets()[run.bucket];
     RunTensors tensors{.gradient = PartOf(bucket.gradient, run),
                        .values = PartOf(bucket.values, run),
                        .compute = PartOf(bucket.compute, run)};
-    Apply(run, learning_rate * run.rate_factor, clip_factor, tensors);
+    Apply(run, learning_rate * run.rate_factor, tensors);
   }
-  return result;
+}
+
+StepResult Optimizer::Result() const {
+  const ops::UpdateScalars scalars = ops::ReadUpdateScalars(scalars_);
+  return {.gradient_norm = scalars.gradient_norm, .skipped = scalars.finite == 0};
+}
+
+int64_t Optimizer::updates() const {
+  return static_cast<int64_t>(ops::ReadUpdateScalars(scalars_).updates);
+}
+
+void Optimizer::set_updates(int64_t updates) {
+  scalars_ = ops::NewUpdateScalars(params_.device(), updates);
 }
 
 AdamW::AdamW(ParameterSet& params, OptimizerOptions options)
@@ -73,31 +82,27 @@ AdamW::AdamW(ParameterSet& params, OptimizerOptions options)
   moments_ = {.first = ZerosFor(params), .second = ZerosFor(params)};
 }
 
-void AdamW::Apply(const Run& run, double learning_rate, double clip_factor, RunTensors& tensors) {
+void AdamW::Apply(const Run& run, double learning_rate, RunTensors& tensors) {
   Tensor first = PartOf(moments_.first[run.bucket], run);
   Tensor second = PartOf(moments_.second[run.bucket], run);
   ops::AdamW({.learning_rate = learning_rate,
               .beta1 = options_.beta1,
               .beta2 = options_.beta2,
               .epsilon = options_.epsilon,
-              .weight_decay = run.weight_decay,
-              .clip_factor = clip_factor,
-              .step = updates()},
-             tensors.gradient, tensors.values, first, second, tensors.compute);
+              .weight_decay = run.weight_decay},
+             scalars(), tensors.gradient, tensors.values, first, second, tensors.compute);
 }
 
 Sgd::Sgd(ParameterSet& params, OptimizerOptions options) : Optimizer(params, std::move(options)) {
   moments_ = {.first = ZerosFor(params)};
 }
 
-void Sgd::Apply(const Run& run, double learning_rate, double clip_factor, RunTensors& tensors) {
+void Sgd::Apply(const Run& run, double learning_rate, RunTensors& tensors) {
   Tensor momentum = PartOf(moments_.first[run.bucket], run);
   ops::Sgd({.learning_rate = learning_rate,
             .momentum = options_.momentum,
-            .weight_decay = run.weight_decay,
-            .clip_factor = clip_factor,
-            .first_step = updates() == 1},
-           tensors.gradient, tensors.values, momentum, tensors.compute);
+            .weight_decay = run.weight_decay},
+           scalars(), tensors.gradient, tensors.values, momentum, tensors.compute);
 }
 
 }  // namespace tost::train

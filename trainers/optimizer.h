@@ -37,12 +37,16 @@ class Optimizer {
 
   // One update from the gathered gradients, those of parameters without part in the loss being
   // zero. Gradients are scaled by min(1, clip_norm / (norm + 1e-6)), as torch's clip_grad_norm_
-  // does. Frozen parameters stay as they are.
-  StepResult Step(float learning_rate);
+  // does. Frozen parameters stay as they are. The host waits for nothing.
+  void Step(float learning_rate);
+  // What became of the last Step; waits for it.
+  StepResult Result() const;
+  // Its ops::UpdateScalars, on the device.
+  const Tensor& scalars() const { return scalars_; }
 
-  // Updates made, skipped ones not counted: what AdamW's bias correction depends on.
-  int64_t updates() const { return updates_; }
-  void set_updates(int64_t updates) { updates_ = updates; }
+  // Updates made, skipped ones not counted: what AdamW's bias correction depends on. Waits.
+  int64_t updates() const;
+  void set_updates(int64_t updates);
   Moments& moments() { return moments_; }
 
  protected:
@@ -63,8 +67,7 @@ class Optimizer {
   };
   // Part of a flat tensor that is aligned with the buckets; of an undefined one, an undefined one.
   static Tensor PartOf(const Tensor& flat, const Run& run);
-  virtual void Apply(const Run& run, double learning_rate, double clip_factor,
-                     RunTensors& tensors) = 0;
+  virtual void Apply(const Run& run, double learning_rate, RunTensors& tensors) = 0;
 
   static std::vector<Tensor> ZerosFor(const ParameterSet& params);
 
@@ -74,7 +77,7 @@ class Optimizer {
  private:
   ParameterSet& params_;
   std::vector<Run> runs_;
-  int64_t updates_ = 0;
+  Tensor scalars_;
 };
 
 class AdamW : public Optimizer {
@@ -83,8 +86,7 @@ class AdamW : public Optimizer {
   AdamW(ParameterSet& params, OptimizerOptions options);
 
  private:
-  void Apply(const Run& run, double learning_rate, double clip_factor,
-             RunTensors& tensors) override;
+  void Apply(const Run& run, double learning_rate, RunTensors& tensors) override;
 };
 
 // Its momentum is moments().first; there is no second.
@@ -93,8 +95,7 @@ class Sgd : public Optimizer {
   Sgd(ParameterSet& params, OptimizerOptions options);
 
  private:
-  void Apply(const Run& run, double learning_rate, double clip_factor,
-             RunTensors& tensors) override;
+  void Apply(const Run& run, double learning_rate, RunTensors& tensors) override;
 };
 
 }  // namespace tost::train

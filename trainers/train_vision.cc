@@ -213,8 +213,8 @@ class VisionTraining {
             .loss_sum = [this](int64_t, int micro_step) { return LossSum(micro_step); },
             .learning_rate = learning_rate_,
             .updated =
-                [this] {
-                  if (average_.has_value()) average_->Update();
+                [this](const Tensor& scalars) {
+                  if (average_.has_value()) average_->Update(scalars);
                 },
             .evaluate = [this](int64_t update) { return Evaluate(update); },
             .save = [this](int64_t update) { return Save(update); }};

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
 #include "autograd/tape.h"
+#include "ops/loss.h"
 #include "trainers/interrupt.h"
 #include "trainers/progress.h"
 
@@ -17,9 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+double SecondsSince(Clock::time_point start) { return Seconds(Clock::now() - start); }
 
 bool IsMultiple(int64_t update, int64_t every) { return every > 0 && update % every == 0; }
 
@@ -43,15 +45,14 @@ class TrainingRun {
   absl::Status Run(int64_t first_update) {
     first_update_ = first_update;
     for (int64_t update = first_update; update <= options_.steps; ++update) {
-      TOST_RETURN_IF_ERROR(TrainOn(update));
+      TOST_RETURN_IF_ERROR(Start(update));
       const bool last = update == options_.steps;
       const bool stopping = PendingInterrupt() != 0;
-      if (last || IsMultiple(update, options_.evaluate_every)) {
-        if (!stopping) TOST_RETURN_IF_ERROR(EvaluateAfter(update));
-      }
-      if (last || stopping || IsMultiple(update, options_.checkpoint_every)) {
-        TOST_RETURN_IF_ERROR(task_.save(update));
-      }
+      const bool evaluates = !stopping && (last || IsMultiple(update, options_.evaluate_every));
+      const bool saves = last || stopping || IsMultiple(update, options_.checkpoint_every);
+      if (evaluates || saves) TOST_RETURN_IF_ERROR(Finish());
+      if (evaluates) TOST_RETURN_IF_ERROR(EvaluateAfter(update));
+      if (saves) TOST_RETURN_IF_ERROR(task_.save(update));
       if (stopping && !last) {
         progress_.Clear();
         return absl::CancelledError(
@@ -63,57 +64,97 @@ class TrainingRun {
   }
 
  private:
-  absl::Status TrainOn(int64_t update) {
-    const Clock::time_point start = Clock::now();
-    TOST_ASSIGN_OR_RETURN(const UpdatePlan plan, PlanFor(update));
-    const double data_wait = SecondsSince(start);
-    const UpdateResult result = RunUpdate(task_, update, plan, params_, optimizer_);
-    const double seconds = SecondsSince(start);
-    training_seconds_ += seconds;
-    training_items_ += plan.items;
+  // An update that the device may still be working on.
+  struct Started {
+    int64_t update = 0;
+    UpdatePlan plan;
+    Clock::time_point start;
+    double data_wait = 0;  // seconds
+    Tensor loss;
+  };
+  struct Outcome {
+    double loss = 0;
+    StepResult step;
+  };
 
-    const int64_t done = update - first_update_ + 1;
+  // Hands the device an update. What became of the one before is read when this one's data are
+  // there and before any of its work, so that a gradient that is not finite can still be looked at.
+  absl::Status Start(int64_t update) {
+    const Clock::time_point start = Clock::now();
+    TOST_ASSIGN_OR_RETURN(UpdatePlan plan, PlanFor(update));
+    const double data_wait = SecondsSince(start);
+    TOST_RETURN_IF_ERROR(Finish());
+    Tensor loss = RunUpdate(task_, update, plan, params_, optimizer_);
+    started_ = {.update = update,
+                .plan = std::move(plan),
+                .start = start,
+                .data_wait = data_wait,
+                .loss = std::move(loss)};
+    return absl::OkStatus();
+  }
+
+  // Waits for the update that was started, if any, and reports it.
+  absl::Status Finish() {
+    if (!started_.has_value()) return absl::OkStatus();
+    const Started started = *std::exchange(started_, std::nullopt);
+    const Outcome outcome{.loss = started.loss.Item(), .step = optimizer_.Result()};
+    const Clock::time_point now = Clock::now();
+    const double seconds = Seconds(now - std::max(started.start, finished_));
+    finished_ = now;
+    training_seconds_ += seconds;
+    training_items_ += started.plan.items;
+    ShowProgress(started, outcome);
+    TOST_RETURN_IF_ERROR(metrics_.Write(RecordOf(started, outcome, seconds)));
+    return CheckFinite(started.update, outcome);
+  }
+
+  void ShowProgress(const Started& started, const Outcome& outcome) {
+    const int64_t done = started.update - first_update_ + 1;
     const ProgressReport report{
-        .update = update,
+        .update = started.update,
         .updates = options_.steps,
-        .loss = result.loss,
-        .learning_rate = task_.learning_rate(update),
-        .gradient_norm = result.step.gradient_norm,
+        .loss = outcome.loss,
+        .learning_rate = task_.learning_rate(started.update),
+        .gradient_norm = outcome.step.gradient_norm,
         .items_per_second = static_cast<double>(training_items_) / training_seconds_,
         .unit = task_.unit,
         .seconds_left = training_seconds_ / static_cast<double>(done) *
-                        static_cast<double>(options_.steps - update)};
-    progress_.Update(report, update == options_.steps);
-    MetricsRecord record{.update = update,
+                        static_cast<double>(options_.steps - started.update)};
+    progress_.Update(report, started.update == options_.steps);
+  }
+
+  MetricsRecord RecordOf(const Started& started, const Outcome& outcome, double seconds) const {
+    MetricsRecord record{.update = started.update,
                          .kind = "train",
-                         .values = {{"loss", result.loss},
-                                    {"learning_rate", report.learning_rate},
-                                    {"gradient_norm", report.gradient_norm},
+                         .values = {{"loss", outcome.loss},
+                                    {"learning_rate", task_.learning_rate(started.update)},
+                                    {"gradient_norm", outcome.step.gradient_norm},
                                     {absl::StrCat(task_.unit, "_per_second"),
-                                     static_cast<double>(plan.items) / seconds},
-                                    {"data_wait", data_wait},
-                                    {"skipped", result.step.skipped ? 1 : 0}}};
-    record.values.insert(record.values.end(), plan.values.begin(), plan.values.end());
-    TOST_RETURN_IF_ERROR(metrics_.Write(record));
-    return CheckFinite(update, result);
+                                     static_cast<double>(started.plan.items) / seconds},
+                                    {"data_wait", started.data_wait},
+                                    {"skipped", outcome.step.skipped ? 1 : 0}}};
+    const auto& values = started.plan.values;
+    record.values.insert(record.values.end(), values.begin(), values.end());
+    return record;
   }
 
   // When data cannot be read, what has been learnt so far is saved first.
   absl::StatusOr<UpdatePlan> PlanFor(int64_t update) {
     absl::StatusOr<UpdatePlan> plan = task_.plan(update);
     if (!plan.ok() && update > first_update_) {
+      TOST_RETURN_IF_ERROR(Finish());
       progress_.Clear();
       TOST_RETURN_IF_ERROR(task_.save(update - 1));
     }
     return plan;
   }
 
-  absl::Status CheckFinite(int64_t update, const UpdateResult& result) {
-    skipped_in_a_row_ = result.step.skipped ? skipped_in_a_row_ + 1 : 0;
-    if (!result.step.skipped) return absl::OkStatus();
+  absl::Status CheckFinite(int64_t update, const Outcome& outcome) {
+    skipped_in_a_row_ = outcome.step.skipped ? skipped_in_a_row_ + 1 : 0;
+    if (!outcome.step.skipped) return absl::OkStatus();
     const std::string what =
         absl::StrFormat("update %d: loss %g, gradient norm %g, first non-finite gradient: %s",
-                        update, result.loss, result.step.gradient_norm, FirstNonFinite(params_));
+                        update, outcome.loss, outcome.step.gradient_norm, FirstNonFinite(params_));
     if (skipped_in_a_row_ >= options_.max_skipped_in_a_row) {
       return absl::InternalError(
           absl::StrCat(what, "; ", skipped_in_a_row_,
@@ -144,6 +185,8 @@ class TrainingRun {
   int64_t training_items_ = 0;
   double training_seconds_ = 0;
   int skipped_in_a_row_ = 0;
+  std::optional<Started> started_;
+  Clock::time_point finished_;  // when the last update was
 };
 
 }  // namespace
@@ -179,20 +222,20 @@ void LogMemory() {
                        FormatCount(memory.system_allocations), " allocations from the system"));
 }
 
-UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
-                       ParameterSet& params, Optimizer& optimizer) {
+Tensor RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
+                 ParameterSet& params, Optimizer& optimizer) {
   const double scale = 1.0 / static_cast<double>(plan.targets > 0 ? plan.targets : 1);
-  UpdateResult result;
+  Tensor loss = Tensor::Zeros({}, DType::kFloat64, params.device());
   params.StartStep();
   for (int micro_step = 0; micro_step < plan.micro_steps; ++micro_step) {
     Tape tape;
     const Tensor loss_sum = task.loss_sum(update, micro_step);
     tape.Backward(loss_sum, scale);
-    result.loss += loss_sum.Item() * scale;
+    ops::SumLosses(loss_sum.Detached(), scale, /*add=*/true, loss);
   }
-  result.step = optimizer.Step(task.learning_rate(update));
-  if (task.updated && !result.step.skipped) task.updated();
-  return result;
+  optimizer.Step(task.learning_rate(update));
+  if (task.updated) task.updated(optimizer.scalars());
+  return loss;
 }
 
 absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,

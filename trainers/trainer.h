@@ -40,8 +40,9 @@ struct TrainingTask {
   // The sum of the losses of a micro-step's targets, recorded on the current tape.
   std::function<Tensor(int64_t update, int micro_step)> loss_sum;
   std::function<float(int64_t update)> learning_rate;
-  // Called after each update that was not skipped; may be empty.
-  std::function<void()> updated;
+  // Called after each update with its ops::UpdateScalars on the device, by which an update that is
+  // skipped must change nothing; may be empty.
+  std::function<void(const Tensor& scalars)> updated;
   std::function<absl::StatusOr<EvaluationOutcome>(int64_t update)> evaluate;
   std::function<absl::Status(int64_t update)> save;
 };
@@ -74,13 +75,11 @@ int64_t SkippedUpdates(const CheckpointState& state);
 // Live and peak bytes of the CPU's tensors, as a line of the log.
 void LogMemory();
 
-// One update: all micro-steps forward and backward, then the optimizer.
-struct UpdateResult {
-  double loss = 0;  // mean over the update's targets
-  StepResult step;
-};
-UpdateResult RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
-                       ParameterSet& params, Optimizer& optimizer);
+// One update: all micro-steps forward and backward, then the optimizer, whose Result says what
+// became of it. Returns the mean loss over the update's targets, a float64 scalar on the device.
+// The host waits for nothing.
+Tensor RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
+                 ParameterSet& params, Optimizer& optimizer);
 
 }  // namespace tost::train
 

@@ -36,9 +36,9 @@ WeightAverage::WeightAverage(ParameterSet& params, double decay) : params_(param
   Restart();
 }
 
-void WeightAverage::Update() {
-  ForEachPair(params_, values_, [this](Tensor& weights, Tensor& average) {
-    ops::ExponentialMovingAverage(decay_, weights, average);
+void WeightAverage::Update(const Tensor& scalars) {
+  ForEachPair(params_, values_, [&](Tensor& weights, Tensor& average) {
+    ops::ExponentialMovingAverage(decay_, scalars, weights, average);
   });
 }
 

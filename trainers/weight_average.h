@@ -15,7 +15,8 @@ class WeightAverage {
   // `params` is finalized and outlives the average.
   WeightAverage(ParameterSet& params, double decay);
 
-  void Update();
+  // Leaves everything as it is when `scalars` (ops::UpdateScalars of the update) are not finite.
+  void Update(const Tensor& scalars);
   // Starts again from the weights as they are now (after loading them).
   void Restart();
   // Exchanges the weights and their average: what evaluates the average, called in pairs.

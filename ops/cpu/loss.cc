@@ -181,7 +181,7 @@ void CrossEntropy(const CrossEntropyOptions& options, const Tensor& logits, cons
 }
 
 void CrossEntropyBackward(const CrossEntropyOptions& options, const Tensor& logits,
-                          const Tensor& targets, const Tensor& log_sums, double scale,
+                          const Tensor& targets, const Tensor& log_sums, const Tensor& dy,
                           Tensor& dlogits, bool add) {
   VisitFloat(logits.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -191,13 +191,14 @@ void CrossEntropyBackward(const CrossEntropyOptions& options, const Tensor& logi
     const int32_t* ids = targets.data<int32_t>();
     const A* log_sum = log_sums.data<A>();
     T* gradient = dlogits.mutable_data<T>();
+    const A scale = *dy.data<A>();
     const A smoothing = static_cast<A>(options.label_smoothing);
     const A everywhere = smoothing / static_cast<A>(classes);
     ForEachRow(rows, classes, [&](int64_t r) {
       const T* __restrict row = data + r * classes;
       T* __restrict out = gradient + r * classes;
       const bool counts = ids[r] != options.ignored_target;
-      const A factor = counts ? static_cast<A>(scale) : A(0);
+      const A factor = counts ? scale : A(0);
       const int64_t hit = counts ? ids[r] : -1;
       for (int64_t v = 0; v < classes; ++v) {
         const A target = everywhere + (v == hit ? 1 - smoothing : A(0));
@@ -205,6 +206,16 @@ void CrossEntropyBackward(const CrossEntropyOptions& options, const Tensor& logi
         out[v] = static_cast<T>(add ? static_cast<A>(out[v]) + g : g);
       }
     });
+  });
+}
+
+void CountTargets(const Tensor& targets, int32_t ignored_target, Tensor& count) {
+  const int32_t* ids = targets.data<int32_t>();
+  const int64_t ignored = std::count(ids, ids + targets.numel(), ignored_target);
+  const int64_t counted = std::max<int64_t>(targets.numel() - ignored, 1);
+  VisitFloat(count.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    *count.mutable_data<T>() = static_cast<T>(counted);
   });
 }
 
@@ -231,13 +242,15 @@ void SoftCrossEntropy(const Tensor& logits, const Tensor& probabilities, Tensor&
 }
 
 void SoftCrossEntropyBackward(const Tensor& logits, const Tensor& probabilities,
-                              const Tensor& log_sums, double scale, Tensor& dlogits, bool add) {
+                              const Tensor& log_sums, double scale, const Tensor& dy,
+                              Tensor& dlogits, bool add) {
   VisitFloat(logits.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using A = Accumulate<T>;
     const int64_t rows = logits.shape().Rows(), classes = logits.shape()[-1];
     const T* data = logits.data<T>();
     const A *weights = probabilities.data<A>(), *log_sum = log_sums.data<A>();
+    const A factor = static_cast<A>(static_cast<double>(*dy.data<A>()) * scale);
     T* gradient = dlogits.mutable_data<T>();
     ForEachRow(rows, classes, [&](int64_t r) {
       const T* __restrict row = data + r * classes;
@@ -246,7 +259,7 @@ void SoftCrossEntropyBackward(const Tensor& logits, const Tensor& probabilities,
       const A mass = Sum(p, classes);  // 1, but for rounding
       for (int64_t v = 0; v < classes; ++v) {
         const A softmax = Exp(static_cast<A>(row[v]) - log_sum[r]);
-        const A g = static_cast<A>(scale) * (mass * softmax - p[v]);
+        const A g = factor * (mass * softmax - p[v]);
         out[v] = static_cast<T>(add ? static_cast<A>(out[v]) + g : g);
       }
     });
@@ -261,12 +274,12 @@ void ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& targe
   });
 }
 
-void ScaleGradient(const Tensor& x, double scale, Tensor& out, bool add) {
+void ScaleGradient(const Tensor& x, const Tensor& dy, Tensor& out, bool add) {
   auto run = [&]<class T, class Out>(T, Out) {
     using A = Accumulate<T>;
     const T* from_all = x.data<T>();
     Out* to_all = out.mutable_data<Out>();
-    const A factor = static_cast<A>(scale);
+    const A factor = *dy.data<A>();
     ParallelFor(x.numel(), RowGrain(1), [&](int64_t begin, int64_t end) {
       const T* __restrict from = from_all;
       Out* __restrict to = to_all;
@@ -285,13 +298,16 @@ void ScaleGradient(const Tensor& x, double scale, Tensor& out, bool add) {
   });
 }
 
-void SumLosses(const Tensor& losses, double scale, Tensor& total) {
+void SumLosses(const Tensor& losses, double scale, bool add, Tensor& total) {
+  double sum = 0;
   VisitFloat(losses.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* values = losses.data<T>();
-    double sum = 0;
+    const auto* values = losses.data<decltype(zero)>();
     for (int64_t i = 0; i < losses.numel(); ++i) sum += static_cast<double>(values[i]);
-    *total.mutable_data<T>() = static_cast<T>(sum * scale);
+  });
+  VisitFloat(total.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* out = total.mutable_data<T>();
+    *out = static_cast<T>(add ? static_cast<double>(*out) + sum * scale : sum * scale);
   });
 }
 

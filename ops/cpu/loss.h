@@ -8,10 +8,11 @@ namespace tost::ops::cpu {
 
 CrossEntropyFn CrossEntropy;
 CrossEntropyBackwardFn CrossEntropyBackward;
+CountTargetsFn CountTargets;
 SoftCrossEntropyFn SoftCrossEntropy;
 SoftCrossEntropyBackwardFn SoftCrossEntropyBackward;
 ProjectedCrossEntropyFn ProjectedCrossEntropy;
-ScaleFn ScaleGradient;
+ScaleGradientFn ScaleGradient;
 SumLossesFn SumLosses;
 
 }  // namespace tost::ops::cpu

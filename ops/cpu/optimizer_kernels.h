@@ -7,6 +7,7 @@
 namespace tost::ops::cpu {
 
 SquaredNormFn SquaredNorm;
+BeginUpdateFn BeginUpdate;
 AdamWFn AdamW;
 SgdFn Sgd;
 ExponentialMovingAverageFn ExponentialMovingAverage;

@@ -238,10 +238,9 @@ TEST(LanguageTraining, TwentyUpdates) {
     for (int64_t update = 1; update <= file.Int("steps"); ++update) {
       const size_t i = static_cast<size_t>(update - 1);
       EXPECT_NEAR(task.learning_rate(update), rates[i], 1e-6 * rates[i]) << update;
-      const train::UpdateResult result =
-          train::RunUpdate(task, update, plan, loaded.params, optimizer);
-      EXPECT_NEAR(result.loss, losses[i], 1e-5 * losses[i]) << update;
-      EXPECT_NEAR(result.step.gradient_norm, norms[i], 1e-4 * norms[i]) << update;
+      const Tensor loss = train::RunUpdate(task, update, plan, loaded.params, optimizer);
+      EXPECT_NEAR(loss.Item(), losses[i], 1e-5 * losses[i]) << update;
+      EXPECT_NEAR(optimizer.Result().gradient_norm, norms[i], 1e-4 * norms[i]) << update;
     }
     for (const Parameter& parameter : loaded.params.parameters()) {
       std::vector<double> expected = file.Doubles("final." + parameter.name());

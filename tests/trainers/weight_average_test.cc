@@ -1,8 +1,10 @@
 #include "trainers/weight_average.h"
 
+#include <cmath>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ops/optimizer_kernels.h"
 
 namespace tost::train {
 namespace {
@@ -20,7 +22,11 @@ TEST(WeightAverage, FollowsParametersAndStatesAndTakesTheirPlace) {
   WeightAverage average(params, 0.75);
   Set(weight.value(), 5);
   Set(mean.value(), 4);
-  average.Update();
+  const Tensor made = ops::NewUpdateScalars(Device::Cpu());
+  Tensor skipped = ops::NewUpdateScalars(Device::Cpu());
+  ops::BeginUpdate({}, Tensor::Scalar(NAN, DType::kFloat64), skipped);
+  average.Update(made);
+  average.Update(skipped);  // changes nothing
   EXPECT_EQ(weight.value().ToHost(), std::vector<float>(3, 5.0f));
 
   average.Swap();
