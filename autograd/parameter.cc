@@ -91,6 +91,8 @@ Parameter& ParameterScope::Add(absl::string_view name, Shape shape, Init init, D
   return set_->Add((*this / name).prefix_, shape, init, decay);
 }
 
+Device ParameterScope::device() const { return set_->device(); }
+
 State& ParameterScope::AddState(absl::string_view name, Shape shape, Init init) const {
   return set_->AddState((*this / name).prefix_, shape, init);
 }

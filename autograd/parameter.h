@@ -94,6 +94,7 @@ class ParameterScope {
   // Declares `<prefix>.<name>`. The reference is stable for the life of the set.
   Parameter& Add(absl::string_view name, Shape shape, Init init, Decay decay) const;
   State& AddState(absl::string_view name, Shape shape, Init init) const;
+  Device device() const;  // of the set
 
  private:
   friend class ParameterSet;

@@ -101,6 +101,19 @@ double Tensor::Item() const {
   return ToHost<double>()[0];
 }
 
+Tensor Tensor::To(Device to) const {
+  if (device() == to) return Detached();
+  Tensor moved = Empty(shape_, dtype_, to);
+  const size_t size = static_cast<size_t>(numel()) * SizeOf(dtype_);
+  if (device() == Device::Cpu()) {
+    RuntimeOf(to).CopyIn(moved.mutable_raw(), raw(), size);
+  } else {
+    TOST_CHECK(to == Device::Cpu()) << "from " << device() << " to " << to;
+    RuntimeOf(device()).CopyOut(moved.mutable_raw(), raw(), size);
+  }
+  return moved;
+}
+
 Tensor Tensor::Reshaped(Shape shape) const {
   TOST_CHECK_EQ(shape.numel(), numel()) << "Reshaped: " << shape_ << " to " << shape;
   Tensor tensor = *this;
@@ -139,14 +152,14 @@ Tensor Leaf(const Tensor& value) {
 }
 
 Tensor Converted(const Tensor& x, DType dtype) {
-  TOST_CHECK(x.device() == Device::Cpu()) << "Converted: on the host only";
-  Tensor y = Tensor::Empty(x.shape(), dtype, x.device());
+  const Tensor host = x.To(Device::Cpu());
+  Tensor y = Tensor::Empty(x.shape(), dtype);
   VisitFloat(x.dtype(), [&](auto from) {
     VisitFloat(dtype, [&](auto to) {
-      Convert(x.data<decltype(from)>(), x.numel(), y.mutable_data<decltype(to)>());
+      Convert(host.data<decltype(from)>(), x.numel(), y.mutable_data<decltype(to)>());
     });
   });
-  return y;
+  return y.To(x.device());
 }
 
 }  // namespace tost

@@ -83,6 +83,9 @@ class Tensor {
   std::vector<T> ToHost() const;
   // The single element of a one-element tensor.
   double Item() const;
+  // The same values on another device, as a constant; the tensor itself where it is there already.
+  // Towards a device the host does not wait, towards the host it does.
+  Tensor To(Device device) const;
 
   // Same elements, other extents; shares the buffer and the gradient cell.
   Tensor Reshaped(Shape shape) const;
@@ -117,7 +120,8 @@ class Tensor {
 // `value` as a leaf: a tensor whose gradient a backward pass leaves in `grad()->value()`.
 Tensor Leaf(const Tensor& value);
 
-// A copy of `x` in another floating type. No gradient flows.
+// A copy of `x` in another floating type, converted on the host wherever x lies (ops::Cast converts
+// on the device). No gradient flows.
 Tensor Converted(const Tensor& x, DType dtype);
 
 }  // namespace tost

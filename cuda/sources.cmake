@@ -5,6 +5,7 @@ set(TOST_CUDA_KERNEL_SOURCES
 )
 # Host code.
 set(TOST_CUDA_HOST_SOURCES
+    backend.cc
     devices.cc
     install.cc
     products.cc

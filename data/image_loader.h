@@ -63,6 +63,7 @@ struct ImageLoaderOptions {
   int64_t global_batch() const { return micro_batch * micro_steps * ranks; }
 };
 
+// In host memory, like a TokenBatch.
 struct ImageBatch {
   Tensor images;      // [b, S, S, 3] float32, normalised
   Tensor targets;     // [b, classes] float32, probabilities

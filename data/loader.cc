@@ -51,10 +51,10 @@ uint64_t DigestOf(const Rows& rows) {
   return digest;
 }
 
-TokenBatch ToBatch(const Rows& rows, int64_t block_size, int64_t first_row, Device device) {
+TokenBatch ToBatch(const Rows& rows, int64_t block_size, int64_t first_row) {
   const Shape shape{static_cast<int64_t>(rows.tokens.size()) / block_size, block_size};
-  return {.tokens = Tensor::FromHost(shape, rows.tokens, device),
-          .targets = Tensor::FromHost(shape, rows.targets, device),
+  return {.tokens = Tensor::FromHost(shape, rows.tokens),
+          .targets = Tensor::FromHost(shape, rows.targets),
           .valid_targets = std::count_if(rows.targets.begin(), rows.targets.end(),
                                          [](int32_t id) { return id >= 0; }),
           .first_row = first_row,
@@ -168,7 +168,7 @@ absl::StatusOr<TokenBatch> Loader::Assemble(int64_t call) const {
     TOST_RETURN_IF_ERROR(
         FillRow(data_, PositionOf(update, first + row), row, options_.block_size, rows));
   }
-  return ToBatch(rows, options_.block_size, first, options_.device);
+  return ToBatch(rows, options_.block_size, first);
 }
 
 int64_t Loader::FirstRow(int64_t micro_step) const {
@@ -236,7 +236,7 @@ absl::StatusOr<TokenBatch> Evaluation::Batch(int64_t k, int64_t update) const {
                             block);
     TOST_RETURN_IF_ERROR(FillRow(*data_, position, row, block, rows));
   }
-  return ToBatch(rows, block, first, options_.device);
+  return ToBatch(rows, block, first);
 }
 
 }  // namespace tost::data

@@ -43,11 +43,12 @@ struct LoaderOptions {
   int ranks = 1;
   uint64_t seed = 0;
   Sampling sampling = Sampling::kPermutation;
-  Device device = Device::Cpu();
 
   int64_t global_batch() const { return micro_batch * micro_steps * ranks; }
 };
 
+// In host memory: whoever computes with a batch takes it to the device, on the thread that
+// computes.
 struct TokenBatch {
   Tensor tokens;          // [b, T] int32
   Tensor targets;         // [b, T] int32; -1: ignored
@@ -122,7 +123,6 @@ struct EvaluationOptions {
   // anew for every update.
   int64_t random_batches = 0;
   uint64_t seed = 0;
-  Device device = Device::Cpu();
 };
 
 // Deterministic batches for measuring the loss of a split. All ranks make the same number of calls.

@@ -62,7 +62,7 @@ ImageClassifierConfig WithImageSize(ImageClassifierConfig config, int64_t pixels
 }
 
 ImageClassifier::ImageClassifier(ParameterScope scope, const ImageClassifierConfig& config)
-    : config_(config), model_(MakeModel(scope, config)) {}
+    : config_(config), device_(scope.device()), model_(MakeModel(scope, config)) {}
 
 Tensor ImageClassifier::Features(const Tensor& images, Pass& pass) const {
   return std::visit([&](const auto& model) { return model.Features(images, pass); }, model_);

@@ -32,9 +32,12 @@ class ImageClassifier {
   Tensor Head(const Tensor& features) const;
 
   const ImageClassifierConfig& config() const { return config_; }
+  // Where its weights are, and its inputs belong.
+  Device device() const { return device_; }
 
  private:
   ImageClassifierConfig config_;
+  Device device_;
   std::variant<VisionModel, CrateModel> model_;
 };
 

@@ -74,16 +74,17 @@ Tensor CausalTssaMixer::operator()(const Tensor& x, Pass& pass) const {
   const RandomKey attention_key = pass.random.Next(), residual_key = pass.random.Next();
   Tensor mask;
   if (pass.DropoutRate() > 0) {
-    mask =
-        ops::DropoutMask(w.shape(), pass.DropoutRate(), attention_key, AccumulateDType(w.dtype()));
+    mask = ops::DropoutMask(w.shape(), pass.DropoutRate(), attention_key,
+                            AccumulateDType(w.dtype()), w.device());
   }
   const Tensor y = ops::CausalTssa(w, temp_->value(), denom_bias_->value(), mask);
   return ops::Dropout(out_(y), pass.DropoutRate(), residual_key);
 }
 
-CausalTssaMixer::State CausalTssaMixer::InitialState(int64_t batch, DType dtype) const {
+CausalTssaMixer::State CausalTssaMixer::InitialState(int64_t batch, DType dtype,
+                                                     Device device) const {
   const int64_t heads = temp_->shape()[0];
-  return State::Zeros(batch, heads, out_.width() / heads, AccumulateDType(dtype));
+  return State::Zeros(batch, heads, out_.width() / heads, AccumulateDType(dtype), device);
 }
 
 Tensor CausalTssaMixer::Prefill(const Tensor& x, State& state) const {
@@ -115,8 +116,9 @@ Tensor CausalAttentionMixer::operator()(const Tensor& x, Pass& pass) const {
   return ops::Dropout(out_(y), pass.DropoutRate(), residual_key);
 }
 
-CausalAttentionMixer::State CausalAttentionMixer::InitialState(int64_t batch, DType dtype) const {
-  return State::Empty(batch, context_, width_, dtype);
+CausalAttentionMixer::State CausalAttentionMixer::InitialState(int64_t batch, DType dtype,
+                                                               Device device) const {
+  return State::Empty(batch, context_, width_, dtype, device);
 }
 
 Tensor CausalAttentionMixer::Prefill(const Tensor& x, State& state) const {
@@ -150,9 +152,9 @@ Tensor LanguageBlock::operator()(const Tensor& x, Pass& pass, int block) const {
   return AddBranch(gamma2_, middle, mlp);
 }
 
-LanguageBlock::State LanguageBlock::InitialState(int64_t batch, DType dtype) const {
-  return std::visit([&](const auto& mixer) { return State(mixer.InitialState(batch, dtype)); },
-                    mixer_);
+LanguageBlock::State LanguageBlock::InitialState(int64_t batch, DType dtype, Device device) const {
+  return std::visit(
+      [&](const auto& mixer) { return State(mixer.InitialState(batch, dtype, device)); }, mixer_);
 }
 
 Tensor LanguageBlock::AfterMixer(const Tensor& x, const Tensor& mixed) const {
@@ -187,6 +189,7 @@ Tensor LanguageBlock::Continue(const Tensor& x, State& state, const Tensor& posi
 
 LanguageModel::LanguageModel(ParameterScope scope, const LanguageConfig& config)
     : config_(config),
+      device_(scope.device()),
       wte_(&(scope / "transformer" / "wte")
                 .Add("weight", {config.vocabulary, config.width}, Init::Normal(kWeightDeviation),
                      Decay::kYes)),
@@ -243,7 +246,7 @@ LanguageDecoder::LanguageDecoder(const LanguageModel& model, int64_t batch, DTyp
 void LanguageDecoder::Reset() {
   states_.clear();
   for (const LanguageBlock& block : model_->blocks_) {
-    states_.push_back(block.InitialState(batch_, dtype_));
+    states_.push_back(block.InitialState(batch_, dtype_, model_->device()));
   }
   position_ = 0;
 }

@@ -48,7 +48,7 @@ class CausalTssaMixer {
 
   CausalTssaMixer(ParameterScope scope, const LanguageConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass) const;  // [B, T, C] → [B, T, C]
-  State InitialState(int64_t batch, DType dtype) const;
+  State InitialState(int64_t batch, DType dtype, Device device) const;
   Tensor Prefill(const Tensor& x, State& state) const;                 // [B, T, C], state after it
   Tensor Step(const Tensor& x, State& state, int64_t position) const;  // [B, C] → [B, C]
   // The tokens after those of `state`: [B, T, C] → [B, T, C]. Token t takes row positions[t] of
@@ -68,7 +68,7 @@ class CausalAttentionMixer {
 
   CausalAttentionMixer(ParameterScope scope, const LanguageConfig& config);
   Tensor operator()(const Tensor& x, Pass& pass) const;
-  State InitialState(int64_t batch, DType dtype) const;
+  State InitialState(int64_t batch, DType dtype, Device device) const;
   Tensor Prefill(const Tensor& x, State& state) const;
   Tensor Step(const Tensor& x, State& state, int64_t position) const;
 
@@ -85,7 +85,7 @@ class LanguageBlock {
   LanguageBlock(ParameterScope scope, const LanguageConfig& config);
   // `block` is this block's number, for the probe.
   Tensor operator()(const Tensor& x, Pass& pass, int block) const;
-  State InitialState(int64_t batch, DType dtype) const;
+  State InitialState(int64_t batch, DType dtype, Device device) const;
   Tensor Prefill(const Tensor& x, State& state) const;
   Tensor Step(const Tensor& x, State& state, int64_t position) const;
   // CHECKs that the mixer is causal TSSA.
@@ -117,6 +117,8 @@ class LanguageModel {
   Tensor Logits(const Tensor& tokens, Pass& pass) const;
 
   const LanguageConfig& config() const { return config_; }
+  // Where its weights are, and its inputs belong.
+  Device device() const { return device_; }
 
  private:
   friend class LanguageDecoder;
@@ -125,6 +127,7 @@ class LanguageModel {
   Tensor Features(const Tensor& tokens, Pass& pass) const;  // ln_f(x) [B, T, C]
 
   LanguageConfig config_;
+  Device device_;
   Parameter* wte_;
   Parameter* wpe_;
   std::vector<LanguageBlock> blocks_;

@@ -141,8 +141,8 @@ Tensor FourierPositions::Features(int64_t rows, int64_t columns) {
 
 Tensor FourierPositions::operator()(int64_t rows, int64_t columns) const {
   const Shape matrix{weight_->shape()[0], weight_->shape()[1]};
-  return ops::Linear(Features(rows, columns), ops::Reshape(weight_->value(), matrix),
-                     bias_->value());
+  return ops::Linear(Features(rows, columns).To(bias_->value().device()),
+                     ops::Reshape(weight_->value(), matrix), bias_->value());
 }
 
 TssaMixer::TssaMixer(ParameterScope scope, const VisionConfig& config)

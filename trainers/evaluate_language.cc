@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "data/token_dataset.h"
+#include "ops/loss.h"
 #include "trainers/evaluate_task.h"
 #include "trainers/evaluation_report.h"
 #include "trainers/interrupt.h"
@@ -33,7 +34,7 @@ absl::StatusOr<TextLoss> EvaluateByPosition(const models::LanguageModel& model,
     TOST_ASSIGN_OR_RETURN(const data::TokenBatch batch, batches.Batch(k));
     models::Pass pass{.compute_dtype = compute_dtype};
     const std::vector<float> losses =
-        model.Scores(batch.tokens, batch.targets, /*candidates=*/0, pass).losses;
+        model.Scores(batch.tokens.To(model.device()), batch.targets, /*candidates=*/0, pass).losses;
     const std::vector<int32_t> targets = batch.targets.ToHost<int32_t>();
     const auto length = static_cast<size_t>(batch.targets.shape()[1]);
     size_t next = 0;
@@ -114,15 +115,17 @@ absl::StatusOr<int64_t> RandomBatchesOf(absl::string_view evaluation, int64_t ba
 absl::StatusOr<Evaluation> EvaluateLanguage(const models::LanguageModel& model,
                                             const data::Evaluation& batches, DType compute_dtype,
                                             int64_t update) {
-  double sum = 0;
+  const Device device = model.device();
+  Tensor sum = Tensor::Zeros({}, DType::kFloat64, device);
   Evaluation evaluation;
   for (int64_t k = 0; k < batches.batches(); ++k) {
     TOST_ASSIGN_OR_RETURN(const data::TokenBatch batch, batches.Batch(k, update));
     models::Pass pass{.compute_dtype = compute_dtype};
-    sum += model.Loss(batch.tokens, batch.targets, pass).Item();
+    ops::SumLosses(model.Loss(batch.tokens.To(device), batch.targets.To(device), pass), /*scale=*/1,
+                   /*add=*/true, sum);
     evaluation.targets += batch.valid_targets;
   }
-  evaluation.loss = sum / static_cast<double>(evaluation.targets);
+  evaluation.loss = sum.Item() / static_cast<double>(evaluation.targets);
   return evaluation;
 }
 
@@ -134,7 +137,8 @@ absl::Status EvaluateLanguageRun(const LanguageEvaluationOptions& options) {
   const int64_t asked =
       options.evaluation_batches == 0 ? kRandomBatches : options.evaluation_batches;
   TOST_ASSIGN_OR_RETURN(const int64_t random_batches, RandomBatchesOf(options.evaluation, asked));
-  TOST_ASSIGN_OR_RETURN(LanguageRun run, LoadLanguageRun(options.run, compute_dtype));
+  TOST_ASSIGN_OR_RETURN(LanguageRun run,
+                        LoadLanguageRun(options.run, compute_dtype, options.device));
   const std::string data_path = options.data.empty() ? run.state.extra[kDataKey] : options.data;
   TOST_ASSIGN_OR_RETURN(const data::TokenDataset tokens,
                         OpenTokens(data_path, split, run.config, run.tokenizer));

@@ -31,6 +31,7 @@ struct LanguageEvaluationOptions {
   int64_t batch = 32;                // sequences at a time
   uint64_t seed = 1337;              // of random windows
   std::string compute_dtype = "float32";
+  Device device;
   bool by_position = false;  // also print losses by the number of tokens before the target
   std::string json;          // file for the figures; "" or "-": none
   std::string version;       // of the program, for the figures

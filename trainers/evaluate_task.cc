@@ -40,7 +40,7 @@ struct Subject {
 absl::StatusOr<Subject> LoadSubject(const LanguageEvaluationOptions& options) {
   Subject subject;
   TOST_ASSIGN_OR_RETURN(const DType dtype, ComputeDTypeNamed(options.compute_dtype));
-  TOST_ASSIGN_OR_RETURN(subject.run, LoadLanguageRun(options.run, dtype));
+  TOST_ASSIGN_OR_RETURN(subject.run, LoadLanguageRun(options.run, dtype, options.device));
   const LanguageRun& run = subject.run;
   if (!run.tokenizer.has_value()) {
     return absl::FailedPreconditionError(

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "data/image_write.h"
+#include "ops/elementwise.h"
 #include "trainers/evaluate_language.h"
 #include "trainers/evaluation_report.h"
 #include "trainers/interrupt.h"
@@ -33,13 +34,13 @@ absl::StatusOr<const data::ImageDataset*> SplitNamed(const data::ImageSets& sets
 
 absl::StatusOr<VisionRun> LoadWeights(const VisionEvaluationOptions& options, DType compute_dtype) {
   const std::string& weights = options.weights;
-  if (weights == "best") return LoadVisionRun(options.run, compute_dtype);
+  if (weights == "best") return LoadVisionRun(options.run, compute_dtype, options.device);
   if (weights != "newest" && weights != "average") {
     return absl::InvalidArgumentError(
         absl::StrCat("--weights is best, newest or average, not '", weights, "'"));
   }
   TOST_ASSIGN_OR_RETURN(const std::string newest, CheckpointAt(options.run));
-  TOST_ASSIGN_OR_RETURN(VisionRun run, LoadVisionRun(newest, compute_dtype));
+  TOST_ASSIGN_OR_RETURN(VisionRun run, LoadVisionRun(newest, compute_dtype, options.device));
   if (weights == "newest") return run;
   TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(run.checkpoint));
   if (!checkpoint.has_average()) {
@@ -113,7 +114,8 @@ absl::StatusOr<ClassificationTally> EvaluateClassifier(const models::ImageClassi
     TOST_ASSIGN_OR_RETURN(const data::ImageEvaluationBatch batch, pictures.Batch(k));
     if (!batch.labels.empty()) {
       models::Pass pass{.compute_dtype = compute_dtype};
-      tally.Add(model.Logits(Converted(batch.images, compute_dtype), pass), batch.labels);
+      const Tensor images = ops::Cast(batch.images.To(model.device()), compute_dtype);
+      tally.Add(model.Logits(images, pass), batch.labels);
     }
     if (progress != nullptr) {
       TOST_RETURN_IF_ERROR(progress->Advance(static_cast<int64_t>(batch.labels.size())));

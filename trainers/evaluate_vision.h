@@ -31,6 +31,7 @@ struct VisionEvaluationOptions {
   std::string weights = "best";
   int64_t batch = 64;  // pictures at a time
   std::string compute_dtype = "float32";
+  Device device;
   bool classes = false;   // also a line for each class
   std::string confusion;  // file for the confusion matrix as a PNG; "": none
   std::string json;       // file for the figures; "" or "-": none

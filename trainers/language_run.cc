@@ -90,7 +90,8 @@ absl::StatusOr<LanguageRunHeader> ReadLanguageRunHeader(const std::string& path)
   return header;
 }
 
-absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compute_dtype) {
+absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compute_dtype,
+                                            Device device) {
   TOST_ASSIGN_OR_RETURN(LanguageRunHeader header, ReadLanguageRunHeader(path));
   LanguageRun run;
   run.checkpoint = std::move(header.checkpoint);
@@ -100,7 +101,7 @@ absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compu
     TOST_ASSIGN_OR_RETURN(run.tokenizer,
                           data::Tokenizer::FromJson(run.state.vocabulary, run.checkpoint));
   }
-  run.params = std::make_unique<ParameterSet>(Device::Cpu(), run.state.seed);
+  run.params = std::make_unique<ParameterSet>(device, run.state.seed);
   run.model = std::make_unique<models::LanguageModel>(run.params->Root(), run.config);
   run.params->Finalize(compute_dtype);
   TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(run.checkpoint));

@@ -30,7 +30,8 @@ struct LanguageRun {
 };
 
 // `path` is a run folder (its newest checkpoint is taken) or a checkpoint file.
-absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compute_dtype);
+absl::StatusOr<LanguageRun> LoadLanguageRun(const std::string& path, DType compute_dtype,
+                                            Device device = Device::Cpu());
 
 // The token files of a split. Errors: those of TokenDataset::Open for ids that the model does not
 // know, and files made by another tokenizer than `tokenizer`, where both are known.

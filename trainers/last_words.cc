@@ -76,14 +76,15 @@ class GreedyBatch {
     for (const std::vector<int32_t>* prompt : prompts) {
       ids.insert(ids.end(), prompt->begin(), prompt->end());
     }
+    const Device device = subject_.model.device();
     models::LanguageDecoder decoder(subject_.model, rows, subject_.options.compute_dtype);
     std::vector<std::vector<int32_t>> drawn(prompts.size());
-    Tensor logits = decoder.Prefill(Tensor::FromHost({rows, length}, ids));
+    Tensor logits = decoder.Prefill(Tensor::FromHost({rows, length}, ids, device));
     for (int64_t i = 0;; ++i) {
       const std::vector<int32_t> next = MostLikely(logits);
       for (size_t row = 0; row < drawn.size(); ++row) drawn[row].push_back(next[row]);
       if (i == kContinuation - 1) return drawn;
-      logits = decoder.Step(Tensor::FromHost({rows}, next));
+      logits = decoder.Step(Tensor::FromHost({rows}, next, device));
     }
   }
 

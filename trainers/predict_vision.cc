@@ -16,6 +16,7 @@
 #include "data/image_loader.h"
 #include "data/text_files.h"
 #include "nlohmann/json.hpp"
+#include "ops/elementwise.h"
 #include "ops/softmax.h"
 #include "trainers/evaluate_language.h"
 #include "trainers/vision_run.h"
@@ -62,7 +63,8 @@ class Predictor {
   static absl::StatusOr<Predictor> Create(const PredictOptions& options) {
     Predictor predictor;
     TOST_ASSIGN_OR_RETURN(predictor.compute_dtype_, ComputeDTypeNamed(options.compute_dtype));
-    TOST_ASSIGN_OR_RETURN(predictor.run_, LoadVisionRun(options.run, predictor.compute_dtype_));
+    TOST_ASSIGN_OR_RETURN(predictor.run_,
+                          LoadVisionRun(options.run, predictor.compute_dtype_, options.device));
     TOST_ASSIGN_OR_RETURN(
         predictor.preprocessing_,
         PreprocessingOf(predictor.run_.state, predictor.run_.checkpoint, predictor.run_.config));
@@ -84,8 +86,9 @@ class Predictor {
         preprocessing_.transform,
         std::span(image.mutable_data<float>(), static_cast<size_t>(image.numel()))));
     models::Pass pass{.compute_dtype = compute_dtype_};
-    const Tensor logits = run_.model->Logits(Converted(image, compute_dtype_), pass);
-    return ops::Softmax(Converted(logits, DType::kFloat32), 1).ToHost();
+    const Tensor images = ops::Cast(image.To(run_.model->device()), compute_dtype_);
+    const Tensor logits = run_.model->Logits(images, pass);
+    return ops::Softmax(ops::Cast(logits, DType::kFloat32), 1).ToHost();
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "autograd/device.h"
 
 namespace tost::train {
 
@@ -16,6 +17,7 @@ struct PredictOptions {
   bool json = false;                  // one object a line instead of a table
   std::string bad_images = "fail";    // or "skip"
   std::string compute_dtype = "float32";
+  Device device;
 };
 
 // Prints, for each picture in the given order, its likeliest classes with their probabilities to

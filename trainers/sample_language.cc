@@ -15,8 +15,8 @@ namespace tost::train {
 namespace {
 
 // Tokens as a decoder reads them: one row.
-Tensor Row(std::span<const int32_t> tokens) {
-  return Tensor::FromHost<int32_t>({1, static_cast<int64_t>(tokens.size())}, tokens);
+Tensor Row(std::span<const int32_t> tokens, Device device) {
+  return Tensor::FromHost<int32_t>({1, static_cast<int64_t>(tokens.size())}, tokens, device);
 }
 
 // A prompt for a model without a tokenizer is a list of ids: "15496 995".
@@ -100,8 +100,9 @@ void Generate(const models::LanguageModel& model, std::vector<int32_t> tokens, i
     const std::span<const int32_t> all(tokens);
     const bool step = i > 0 && size <= context;
     const Tensor logits =
-        step ? decoder.Step(Row(all.last(1)).Reshaped({1}))
-             : decoder.Prefill(Row(all.last(static_cast<size_t>(std::min(context, size)))));
+        step ? decoder.Step(Row(all.last(1), model.device()).Reshaped({1}))
+             : decoder.Prefill(
+                   Row(all.last(static_cast<size_t>(std::min(context, size))), model.device()));
     tokens.push_back(ChooseToken(logits.ToHost(), rule, Uniform(key, 0, i)));
     emit(tokens.back());
   }
@@ -109,7 +110,8 @@ void Generate(const models::LanguageModel& model, std::vector<int32_t> tokens, i
 
 absl::Status SampleLanguageRun(const SampleOptions& options) {
   TOST_RETURN_IF_ERROR(Validate(options));
-  TOST_ASSIGN_OR_RETURN(const LanguageRun run, LoadLanguageRun(options.run, DType::kFloat32));
+  TOST_ASSIGN_OR_RETURN(const LanguageRun run,
+                        LoadLanguageRun(options.run, DType::kFloat32, options.device));
   TOST_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, PromptIds(options.prompt, run));
   const int64_t room = run.config.context - static_cast<int64_t>(prompt.size());
   const int64_t count = options.past_context == "stop"

@@ -44,6 +44,7 @@ struct SampleOptions {
   int64_t top_k = 200;
   uint64_t seed = 1337;
   std::string past_context = "slide";  // or "stop"
+  Device device;
 };
 
 // Prints prompt and continuation to standard output as they are drawn.

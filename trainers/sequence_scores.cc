@@ -38,7 +38,8 @@ models::TargetScores PaddedBatch::Scores(const models::LanguageModel& model,
     return Tensor::FromHost({rows(), static_cast<int64_t>(longest)}, ids);
   };
   models::Pass pass{.compute_dtype = options.compute_dtype};
-  return model.Scores(padded(inputs_, 0), padded(targets_, -1), options.candidates, pass);
+  return model.Scores(padded(inputs_, 0).To(model.device()), padded(targets_, -1),
+                      options.candidates, pass);
 }
 
 absl::StatusOr<std::vector<SequenceScore>> ScoreSequences(const models::LanguageModel& model,

@@ -179,8 +179,9 @@ absl::StatusOr<TextLoss> StreamingLoss(const models::LanguageModel& model, data:
     TOST_RETURN_IF_ERROR(buffer.ReadTo(begin + static_cast<int64_t>(kStreamingChunk)));
     const int64_t count = std::min<int64_t>(kStreamingChunk, buffer.end() - begin - 1);
     if (count <= 0) break;
-    const models::TargetScores scores = decoder.Continue(
-        Row(buffer.Tokens(begin, count)), Row(buffer.Tokens(begin + 1, count)), options.candidates);
+    const models::TargetScores scores =
+        decoder.Continue(Row(buffer.Tokens(begin, count)).To(model.device()),
+                         Row(buffer.Tokens(begin + 1, count)), options.candidates);
     for (const float value : scores.losses) loss.Add(++begin, static_cast<double>(value));
     TOST_RETURN_IF_ERROR(buffer.Release(begin));
   }

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
-#include "autograd/base/parallel.h"
 #include "data/loader.h"
 #include "data/token_dataset.h"
 #include "data/tokenizer.h"
@@ -40,7 +39,7 @@ class LanguageTraining {
                                              .evaluate_every = options_.evaluate_every,
                                              .checkpoint_every = options_.checkpoint_every},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
-    if (options_.log_memory) LogMemory();
+    if (options_.log_memory) LogMemory(options_.device);
     if (!absl::IsCancelled(status)) return status;
     return absl::CancelledError(absl::StrCat(
         status.message(), "; go on with: tost train language --resume ", folder_->path()));
@@ -92,7 +91,7 @@ class LanguageTraining {
       return absl::InvalidArgumentError(
           absl::StrCat("--dropout must be in [0, 1), got ", options_.dropout));
     }
-    params_ = std::make_unique<ParameterSet>(Device::Cpu(), options_.seed);
+    params_ = std::make_unique<ParameterSet>(options_.device, options_.seed);
     model_ = std::make_unique<models::LanguageModel>(params_->Root(), config_);
     params_->Finalize(compute_dtype_);
     optimizer_ =
@@ -174,7 +173,7 @@ class LanguageTraining {
         .recompute = options_.recompute,
         .compute_dtype = compute_dtype_,
         .random = RandomStream(options_.seed, static_cast<uint32_t>(update), batch.first_row)};
-    return model_->Loss(batch.tokens, batch.targets, pass);
+    return model_->Loss(batch.tokens.To(options_.device), batch.targets.To(options_.device), pass);
   }
 
   absl::StatusOr<EvaluationOutcome> Evaluate(int64_t update) {
@@ -208,7 +207,7 @@ class LanguageTraining {
     LogInfo(absl::StrCat("global batch ", options_.global_batch, " sequences = ", micro_steps_,
                          " micro-step", micro_steps_ == 1 ? "" : "s", " x ",
                          options_.global_batch / micro_steps_, " sequences x 1 process, ",
-                         ThreadCount(), " threads"));
+                         DescribeDevice(options_.device)));
     LogInfo(absl::StrCat("run folder ", folder_->path(), ", updates ", state_.update + 1, " to ",
                          UpdatesOf(options_)));
   }

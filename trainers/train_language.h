@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "autograd/device.h"
 
 namespace tost::train {
 
@@ -56,6 +57,7 @@ struct LanguageTrainingOptions {
   std::string compute_dtype = "float32";  // or "bfloat16"
   bool recompute = false;
   bool log_memory = false;
+  Device device;  // a choice of the moment: a run goes on wherever it is resumed
 };
 
 // Trains until `steps` updates are done. `settings` is the text of config.toml for the run folder.

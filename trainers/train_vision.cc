@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
-#include "autograd/base/parallel.h"
 #include "data/image_loader.h"
 #include "data/image_sets.h"
 #include "models/image_classifier.h"
+#include "ops/elementwise.h"
 #include "ops/loss.h"
 #include "trainers/evaluate_language.h"
 #include "trainers/evaluate_vision.h"
@@ -64,7 +64,7 @@ class VisionTraining {
                                              .evaluate_every = Every(options_.evaluate_every),
                                              .checkpoint_every = Every(options_.checkpoint_every)},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
-    if (options_.log_memory) LogMemory();
+    if (options_.log_memory) LogMemory(options_.device);
     if (absl::IsCancelled(status)) {
       return absl::CancelledError(absl::StrCat(
           status.message(), "; go on with: tost train vision --resume ", folder_->path()));
@@ -139,7 +139,7 @@ class VisionTraining {
       return absl::InvalidArgumentError(
           absl::StrCat("--average_decay must be in [0, 1), got ", options_.average_decay));
     }
-    params_ = std::make_unique<ParameterSet>(Device::Cpu(), options_.seed);
+    params_ = std::make_unique<ParameterSet>(options_.device, options_.seed);
     model_ = std::make_unique<models::ImageClassifier>(params_->Root(), config_);
     params_->Finalize(compute_dtype_);
     TOST_RETURN_IF_ERROR(FreezeBody());
@@ -242,8 +242,9 @@ class VisionTraining {
         .recompute = options_.recompute,
         .compute_dtype = compute_dtype_,
         .random = RandomStream(options_.seed, static_cast<uint32_t>(update_), batch.first_row)};
-    const Tensor logits = model_->Logits(Converted(batch.images, compute_dtype_), pass);
-    return ops::SoftCrossEntropy(logits, batch.targets, ops::Reduction::kSum);
+    const Tensor images = ops::Cast(batch.images.To(options_.device), compute_dtype_);
+    return ops::SoftCrossEntropy(model_->Logits(images, pass), batch.targets.To(options_.device),
+                                 ops::Reduction::kSum);
   }
 
   // Measures the weights, and their running average if there is one, on the split that selects.
@@ -362,7 +363,8 @@ class VisionTraining {
     LogInfo(absl::StrCat("global batch ", options_.global_batch, " pictures = ", micro_steps_,
                          " micro-step", micro_steps_ == 1 ? "" : "s", " x ",
                          options_.global_batch / micro_steps_, " pictures x 1 process, ",
-                         ThreadCount(), " threads, ", options_.data.workers, " for pictures"));
+                         DescribeDevice(options_.device), ", ", options_.data.workers,
+                         " for pictures"));
     if (options_.rate_batch > 0) {
       LogInfo(absl::StrFormat("learning rate %g x %d / %d = %g", options_.learning_rate,
                               options_.global_batch, options_.rate_batch, PeakRateOf(options_)));

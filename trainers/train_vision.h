@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "autograd/device.h"
 
 namespace tost::train {
 
@@ -88,6 +89,7 @@ struct VisionTrainingOptions {
   std::string compute_dtype = "float32";  // or "bfloat16"
   bool recompute = false;
   bool log_memory = false;
+  Device device;  // a choice of the moment: a run goes on wherever it is resumed
 };
 
 // Trains until all updates are done, then measures the best checkpoint on the test split and writes

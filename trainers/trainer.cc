@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/log.h"
+#include "autograd/base/parallel.h"
 #include "autograd/tape.h"
 #include "ops/loss.h"
 #include "trainers/interrupt.h"
@@ -215,8 +216,13 @@ int64_t SkippedUpdates(const CheckpointState& state) {
   return found != state.extra.end() && absl::SimpleAtoi(found->second, &skipped) ? skipped : 0;
 }
 
-void LogMemory() {
-  const MemoryStatistics memory = RuntimeOf(Device::Cpu()).Memory();
+std::string DescribeDevice(Device device) {
+  const std::string threads = absl::StrCat(ThreadCount(), " threads");
+  return device == Device::Cpu() ? threads : absl::StrCat(device.ToString(), ", ", threads);
+}
+
+void LogMemory(Device device) {
+  const MemoryStatistics memory = RuntimeOf(device).Memory();
   LogInfo(absl::StrCat("memory: live ", FormatCount(memory.live_bytes), " bytes, peak ",
                        FormatCount(memory.peak_bytes), " bytes, ",
                        FormatCount(memory.system_allocations), " allocations from the system"));

@@ -72,8 +72,11 @@ absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options
 inline constexpr char kSkippedKey[] = "skipped_updates";
 int64_t SkippedUpdates(const CheckpointState& state);
 
-// Live and peak bytes of the CPU's tensors, as a line of the log.
-void LogMemory();
+// "2 threads" for the CPU, "cuda:0, 2 threads" for a device that the CPU feeds.
+std::string DescribeDevice(Device device);
+
+// Live and peak bytes of a device's tensors, as a line of the log.
+void LogMemory(Device device);
 
 // One update: all micro-steps forward and backward, then the optimizer, whose Result says what
 // became of it. Returns the mean loss over the update's targets, a float64 scalar on the device.

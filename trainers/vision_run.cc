@@ -204,13 +204,14 @@ absl::StatusOr<VisionRunHeader> ReadVisionRunHeader(const std::string& path) {
   return header;
 }
 
-absl::StatusOr<VisionRun> LoadVisionRun(const std::string& path, DType compute_dtype) {
+absl::StatusOr<VisionRun> LoadVisionRun(const std::string& path, DType compute_dtype,
+                                        Device device) {
   TOST_ASSIGN_OR_RETURN(VisionRunHeader header, ReadVisionRunHeader(path));
   VisionRun run{.checkpoint = std::move(header.checkpoint),
                 .state = std::move(header.state),
                 .config = header.config,
                 .class_names = std::move(header.class_names)};
-  run.params = std::make_unique<ParameterSet>(Device::Cpu(), run.state.seed);
+  run.params = std::make_unique<ParameterSet>(device, run.state.seed);
   run.model = std::make_unique<models::ImageClassifier>(run.params->Root(), run.config);
   run.params->Finalize(compute_dtype);
   TOST_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(run.checkpoint));

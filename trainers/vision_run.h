@@ -56,7 +56,8 @@ struct VisionRun {
   std::unique_ptr<ParameterSet> params;
   std::unique_ptr<models::ImageClassifier> model;
 };
-absl::StatusOr<VisionRun> LoadVisionRun(const std::string& path, DType compute_dtype);
+absl::StatusOr<VisionRun> LoadVisionRun(const std::string& path, DType compute_dtype,
+                                        Device device = Device::Cpu());
 
 }  // namespace tost::train
 

@@ -16,10 +16,12 @@
 #include "models/image_classifier.h"
 #include "models/language_model.h"
 #include "models/variants.h"
+#include "ops/elementwise.h"
 #include "ops/loss.h"
 #include "ops/softmax.h"
 #include "ops/tssa.h"
 #include "tools/tost/command_line.h"
+#include "trainers/evaluate_language.h"
 #include "trainers/optimizer.h"
 #include "trainers/vision_settings.h"
 
@@ -36,6 +38,8 @@ struct BenchOptions {
   int64_t width = 768;
   int64_t heads = 12;
   int repeats = 20;
+  std::string compute_dtype = "float32";
+  Device device;
 };
 
 double Seconds() {
@@ -47,42 +51,50 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Median wall time of `work` over the repeats, after two calls that fill caches and pools.
+// Median wall time of `work`, until the device is done with it, over the repeats, after two calls
+// that fill caches and pools.
 template <class Work>
-double Time(int repeats, Work&& work) {
+double Time(const BenchOptions& options, Work&& work) {
   constexpr int kWarmUp = 2;
   std::vector<double> seconds;
-  for (int i = -kWarmUp; i < repeats; ++i) {
+  DeviceRuntime& runtime = RuntimeOf(options.device);
+  for (int i = -kWarmUp; i < options.repeats; ++i) {
+    runtime.Synchronize();
     const double start = Seconds();
     work();
+    runtime.Synchronize();
     if (i >= 0) seconds.push_back(Seconds() - start);
   }
   return Median(std::move(seconds));
 }
 
-double PeakMegabytes() {
+// Of the process, or of another device's memory.
+double PeakMegabytes(Device device) {
+  if (device != Device::Cpu()) {
+    return static_cast<double>(RuntimeOf(device).Memory().peak_bytes) / (1 << 20);
+  }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-Tensor RandomTokens(Shape shape, int64_t vocabulary) {
+Tensor RandomTokens(Shape shape, int64_t vocabulary, Device device) {
   std::vector<int32_t> ids(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < ids.size(); ++i) {
     const float u = Uniform(RandomKey{.seed = 1}, static_cast<int64_t>(i), 0);
     ids[i] = static_cast<int32_t>(u * static_cast<float>(vocabulary));
   }
-  return Tensor::FromHost(shape, ids);
+  return Tensor::FromHost(shape, ids, device);
 }
 
-Tensor RandomFloats(Shape shape, uint64_t seed) {
+Tensor RandomFloats(Shape shape, uint64_t seed, Device device) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));
   ParallelFor(static_cast<int64_t>(values.size()), 1 << 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       values[static_cast<size_t>(i)] = 2 * Uniform(RandomKey{.seed = seed}, i, 0) - 1;
     }
   });
-  return Tensor::FromHost(shape, values);
+  return Tensor::FromHost(shape, values, device);
 }
 
 absl::Status RequirePositive(const std::string& option, int64_t value) {
@@ -106,7 +118,7 @@ absl::StatusOr<models::LanguageConfig> ModelOf(const BenchOptions& options) {
 // Median time of `loss`, its gradients times `scale` and an update.
 double TimeUpdates(const BenchOptions& options, ParameterSet& params, train::Optimizer& optimizer,
                    double scale, const std::function<Tensor()>& loss) {
-  return Time(options.repeats, [&] {
+  return Time(options, [&] {
     params.StartStep();
     Tape tape;
     tape.Backward(loss(), scale);
@@ -118,23 +130,26 @@ void PrintStep(const BenchOptions& options, const char* extent_name, int64_t ext
                double seconds) {
   std::printf(
       "{\"bench\":\"step\",\"model\":\"%s\",\"%s\":%lld,\"batch\":%lld,\"threads\":%d,"
-      "\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
+      "\"device\":\"%s\",\"compute_dtype\":\"%s\",\"seconds\":%.6f,\"peak_mb\":%.0f}\n",
       options.model.c_str(), extent_name, static_cast<long long>(extent),
-      static_cast<long long>(options.batch), ThreadCount(), seconds, PeakMegabytes());
+      static_cast<long long>(options.batch), ThreadCount(), options.device.ToString().c_str(),
+      options.compute_dtype.c_str(), seconds, PeakMegabytes(options.device));
 }
 
 // Forward, backward and AdamW on random tokens.
 absl::Status BenchLanguageStep(const BenchOptions& options) {
   TOST_RETURN_IF_ERROR(Unused("image_size", options.image_size, options.model, "context"));
   TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ModelOf(options));
-  ParameterSet params(Device::Cpu(), /*seed=*/1);
+  ParameterSet params(options.device, /*seed=*/1);
   const models::LanguageModel model(params.Root(), config);
-  params.Finalize();
+  TOST_ASSIGN_OR_RETURN(const DType compute_dtype, train::ComputeDTypeNamed(options.compute_dtype));
+  params.Finalize(compute_dtype);
   train::AdamW optimizer(params, {});
-  const Tensor tokens = RandomTokens({options.batch, config.context}, config.vocabulary);
+  const Tensor tokens =
+      RandomTokens({options.batch, config.context}, config.vocabulary, options.device);
   const double scale = 1.0 / static_cast<double>(tokens.numel());
   const double seconds = TimeUpdates(options, params, optimizer, scale, [&] {
-    models::Pass pass{.training = true};
+    models::Pass pass{.training = true, .compute_dtype = compute_dtype};
     return model.Loss(tokens, tokens, pass);
   });
   PrintStep(options, "context", config.context, seconds);
@@ -148,17 +163,19 @@ absl::Status BenchVisionStep(const BenchOptions& options, models::ImageClassifie
   if (options.image_size != 0) config = models::WithImageSize(config, options.image_size);
   TOST_RETURN_IF_ERROR(models::Validate(config));
   const int64_t size = models::image_size(config), classes = models::classes(config);
-  ParameterSet params(Device::Cpu(), /*seed=*/1);
+  ParameterSet params(options.device, /*seed=*/1);
   const models::ImageClassifier model(params.Root(), config);
-  params.Finalize();
+  TOST_ASSIGN_OR_RETURN(const DType compute_dtype, train::ComputeDTypeNamed(options.compute_dtype));
+  params.Finalize(compute_dtype);
   train::AdamW optimizer(params, {.beta2 = 0.999,
                                   .weight_decay = 0.05,
                                   .clip_norm = 0,
                                   .decays = &train::DecaysInOfficialPretraining});
-  const Tensor images = RandomFloats({options.batch, size, size, 3}, 1);
-  const Tensor targets = ops::Softmax(RandomFloats({options.batch, classes}, 2), 1);
+  const Tensor images =
+      ops::Cast(RandomFloats({options.batch, size, size, 3}, 1, options.device), compute_dtype);
+  const Tensor targets = ops::Softmax(RandomFloats({options.batch, classes}, 2, options.device), 1);
   const double seconds = TimeUpdates(options, params, optimizer, /*scale=*/1, [&] {
-    models::Pass pass{.training = true};
+    models::Pass pass{.training = true, .compute_dtype = compute_dtype};
     return ops::SoftCrossEntropy(model.Logits(images, pass), targets);
   });
   PrintStep(options, "image_size", size, seconds);
@@ -195,25 +212,29 @@ absl::Status BenchTssa(const BenchOptions& options) {
         absl::StrCat("--width ", options.width, " is not a multiple of --heads ", options.heads));
   }
   const Shape shape{options.batch, options.tokens, options.width};
-  const Tensor w = Leaf(RandomFloats(shape, 1)), dy = RandomFloats(shape, 2);
+  const Tensor w = Leaf(RandomFloats(shape, 1, options.device)),
+               dy = RandomFloats(shape, 2, options.device);
   const Tensor temp = Leaf(Tensor::FromHost<float>(
-      {options.heads, 1}, std::vector<float>(static_cast<size_t>(options.heads), 1.0f)));
-  const Tensor bias = Leaf(Tensor::Zeros({options.heads, options.tokens, 1}, DType::kFloat32));
+      {options.heads, 1}, std::vector<float>(static_cast<size_t>(options.heads), 1.0f),
+      options.device));
+  const Tensor bias =
+      Leaf(Tensor::Zeros({options.heads, options.tokens, 1}, DType::kFloat32, options.device));
   const auto apply = [&] { return causal ? ops::CausalTssa(w, temp, bias) : ops::Tssa(w, temp); };
-  const double forward = Time(options.repeats, apply);
-  const double both = Time(options.repeats, [&] {
+  const double forward = Time(options, apply);
+  const double both = Time(options, [&] {
     for (const Tensor* leaf : {&w, &temp, &bias}) leaf->grad()->Reset();
     Tape tape;
     tape.BackwardFrom(apply(), dy);
   });
   std::printf(
       "{\"bench\":\"tssa\",\"variant\":\"%s\",\"tokens\":%lld,\"width\":%lld,\"heads\":%lld,"
-      "\"batch\":%lld,\"threads\":%d,\"forward_seconds\":%.6f,\"seconds\":%.6f,"
+      "\"batch\":%lld,\"threads\":%d,\"device\":\"%s\",\"forward_seconds\":%.6f,\"seconds\":%.6f,"
       "\"ns_per_token\":%.1f,\"peak_mb\":%.0f}\n",
       options.variant.c_str(), static_cast<long long>(options.tokens),
       static_cast<long long>(options.width), static_cast<long long>(options.heads),
-      static_cast<long long>(options.batch), ThreadCount(), forward, both,
-      both * 1e9 / static_cast<double>(options.batch * options.tokens), PeakMegabytes());
+      static_cast<long long>(options.batch), ThreadCount(), options.device.ToString().c_str(),
+      forward, both, both * 1e9 / static_cast<double>(options.batch * options.tokens),
+      PeakMegabytes(options.device));
   return absl::OkStatus();
 }
 
@@ -221,21 +242,21 @@ absl::Status BenchTssa(const BenchOptions& options) {
 absl::Status BenchDecode(const BenchOptions& options) {
   TOST_RETURN_IF_ERROR(RequirePositive("repeats", options.repeats));
   TOST_ASSIGN_OR_RETURN(const models::LanguageConfig config, ModelOf(options));
-  ParameterSet params(Device::Cpu(), /*seed=*/1);
+  ParameterSet params(options.device, /*seed=*/1);
   const models::LanguageModel model(params.Root(), config);
   params.Finalize();
-  const Tensor first = RandomTokens({1, 1}, config.vocabulary);
+  const Tensor first = RandomTokens({1, 1}, config.vocabulary, options.device);
   const int64_t count = std::min(options.tokens, config.context - 1);
-  const double seconds = Time(options.repeats, [&] {
+  const double seconds = Time(options, [&] {
     models::LanguageDecoder decoder(model, /*batch=*/1);
     decoder.Prefill(first);
     for (int64_t i = 0; i < count; ++i) decoder.Step(first.Reshaped({1}));
   });
   std::printf(
-      "{\"bench\":\"decode\",\"model\":\"%s\",\"tokens\":%lld,\"threads\":%d,"
+      "{\"bench\":\"decode\",\"model\":\"%s\",\"tokens\":%lld,\"threads\":%d,\"device\":\"%s\","
       "\"tokens_per_second\":%.1f}\n",
       options.model.c_str(), static_cast<long long>(count), ThreadCount(),
-      static_cast<double>(count) / seconds);
+      options.device.ToString().c_str(), static_cast<double>(count) / seconds);
   return absl::OkStatus();
 }
 
@@ -255,6 +276,8 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   step.Add("image_size", options->image_size, "Pixels in both directions; 0: the named model's");
   step.Add("batch", options->batch, "Sequences or pictures");
   step.Add("repeats", options->repeats, "Timed repetitions; the median counts");
+  step.Add("compute_dtype", options->compute_dtype, "float32 or bfloat16");
+  step.AddDevice(options->device);
   step.set_run([options] { return BenchStep(*options); });
 
   Command& tssa = commands.emplace_back(*bench, "tssa", "The TSSA operator",
@@ -268,6 +291,7 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   tssa.Add("heads", options->heads, "Heads");
   tssa.Add("batch", options->batch, "Sequences, or pictures");
   tssa.Add("repeats", options->repeats, "Timed repetitions; the median counts");
+  tssa.AddDevice(options->device);
   tssa.set_run([options] { return BenchTssa(*options); });
 
   Command& decode =
@@ -277,6 +301,7 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   decode.Add("context", options->context, "Context; 0: the named model's");
   decode.Add("tokens", options->tokens, "Tokens to generate");
   decode.Add("repeats", options->repeats, "Timed repetitions; the median counts");
+  decode.AddDevice(options->device);
   decode.set_run([options] { return BenchDecode(*options); });
 }
 

@@ -9,6 +9,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "autograd/base/errors.h"
+#include "autograd/device_backend.h"
+#include "trainers/devices.h"
 
 namespace tost {
 namespace {
@@ -146,6 +148,21 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
     : app_(parent.add_subcommand(name, description)) {
   app_->allow_extras();
   app_->footer("Example:\n  " + example);
+}
+
+void Command::AddDevice(Device& field) {
+  device_ = &field;
+  app_->add_option("--device", device_name_,
+                   "Where to compute: auto (the first GPU if there is one), cpu, cuda or cuda:1, …")
+      ->capture_default_str()
+      ->multi_option_policy(kLastWins);
+}
+
+absl::Status Command::Run() const {
+  if (device_ != nullptr) {
+    TOST_ASSIGN_OR_RETURN(*device_, train::UseDevice(device_name_, CudaBackend()));
+  }
+  return run_();
 }
 
 std::string Command::ToToml(const std::string& value) {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "autograd/device.h"
 
 namespace tost {
 
@@ -37,6 +38,9 @@ class Command {
           ->multi_option_policy(kLastWins);
     }
   }
+  // Declares --device. A choice of the moment: it does not enter Settings(), so that a run goes on
+  // wherever it is resumed. Run() makes the device ready and sets the field.
+  void AddDevice(Device& field);
   // Declares an operand without a name, such as the text to prepare.
   CLI::Option* AddOperand(const std::string& name, std::string& field, const std::string& help) {
     return app_->add_option(name, field, help);
@@ -44,7 +48,7 @@ class Command {
   void set_run(std::function<absl::Status()> run) { run_ = std::move(run); }
 
   CLI::App* app() const { return app_; }
-  absl::Status Run() const { return run_(); }
+  absl::Status Run() const;
   // All options with the values in effect, as a settings file that --config reads.
   std::string Settings() const;
 
@@ -67,6 +71,8 @@ class Command {
 
   CLI::App* app_;
   std::vector<Setting> settings_;
+  Device* device_ = nullptr;  // null: the command computes nothing
+  std::string device_name_ = "auto";
   std::function<absl::Status()> run_;
 };
 

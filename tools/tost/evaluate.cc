@@ -56,6 +56,7 @@ absl::Status Evaluate(Options options) {
   if (!shared.split.empty()) vision.split = shared.split;
   vision.batch = shared.batch;
   vision.compute_dtype = shared.compute_dtype;
+  vision.device = shared.device;
   vision.json = shared.json;
   vision.version = shared.version;
   return train::EvaluateVisionRun(vision);
@@ -87,6 +88,7 @@ void AddEvaluateCommand(CLI::App& app, Commands& commands) {
   command.Add("json", o.json, "File for the figures as JSON; empty or -: none");
   command.Add("batch", o.batch, "Sequences or pictures at a time");
   command.Add("compute_dtype", o.compute_dtype, "float32 or bfloat16");
+  command.AddDevice(o.device);
   AddLanguage(command, o);
   AddVision(command, options->vision);
   command.set_run([options] { return Evaluate(*options); });

@@ -21,6 +21,7 @@ void AddPredictCommand(CLI::App& app, Commands& commands) {
   command.Add("json", o.json, "One JSON object a line");
   command.Add("bad_images", o.bad_images, "fail, or skip pictures that cannot be decoded");
   command.Add("compute_dtype", o.compute_dtype, "float32 or bfloat16");
+  command.AddDevice(o.device);
   command.set_run([options] { return train::Predict(*options); });
 }
 

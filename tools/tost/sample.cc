@@ -21,6 +21,7 @@ void AddSampleCommand(CLI::App& app, Commands& commands) {
   command.Add("seed", o.seed, "Seed of the draws");
   command.Add("past_context", o.past_context,
               "When the context is full: slide (read the last tokens anew) or stop");
+  command.AddDevice(o.device);
   command.set_run([options] { return train::SampleLanguageRun(*options); });
 }
 

@@ -63,7 +63,8 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
   command.Add("seed", o.seed, "Seed of initial values, data order and dropout");
   command.Add("compute_dtype", o.compute_dtype, "float32, or bfloat16 with float32 master weights");
   command.Add("recompute", o.recompute, "Keep only the blocks' inputs: less memory, more time");
-  command.Add("log_memory", o.log_memory, "Print live and peak bytes at the end");
+  command.Add("log_memory", o.log_memory, "Print live and peak bytes after every update");
+  command.AddDevice(o.device);
   command.set_run([&command, options] {
     if (!options->resume.empty()) options->output = options->resume;
     return train::TrainLanguage(*options, command.Settings());
@@ -86,6 +87,7 @@ void AddTrainVision(CLI::App& train, Commands& commands) {
                             "Run folder to go on with, exactly, from its newest checkpoint");
   command.app()->add_flag("--overwrite", o.overwrite, "Start anew in a folder that holds a run");
   AddVisionSettings(command, o);
+  command.AddDevice(o.device);
   command.set_run([&command, options] {
     if (!options->resume.empty()) options->output = options->resume;
     return train::TrainVision(*options, command.Settings());

@@ -69,7 +69,7 @@ void AddVisionRun(Command& command, train::VisionTrainingOptions& o) {
   command.Add("seed", o.seed, "Seed of initial values, data order, augmentation and drop path");
   command.Add("compute_dtype", o.compute_dtype, "float32, or bfloat16 with float32 master weights");
   command.Add("recompute", o.recompute, "Keep only the blocks' inputs: less memory, more time");
-  command.Add("log_memory", o.log_memory, "Print live and peak bytes at the end");
+  command.Add("log_memory", o.log_memory, "Print live and peak bytes after every update");
 }
 
 void AddVisionAugmentation(Command& command, train::VisionTrainingOptions& o) {
