@@ -9,6 +9,7 @@
 #include <string>
 
 #include "autograd/base/block_cache.h"
+#include "autograd/base/errors.h"
 
 namespace tost {
 
@@ -41,6 +42,12 @@ class DeviceRuntime {
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;         // device to device
   virtual void FillZero(void* device, size_t bytes) = 0;
   virtual void Synchronize() = 0;
+  // What is queued between the two calls is gathered and then launched at once, which spares the
+  // device the pauses between small kernels; only for devices that can. Nothing in between may
+  // wait for the device.
+  virtual bool CanCapture() const { return false; }
+  virtual void BeginCapture() { TOST_CHECK(false) << "this device cannot capture work"; }
+  virtual void LaunchCapture() { TOST_CHECK(false) << "this device cannot capture work"; }
   virtual MemoryStatistics Memory() const = 0;
   virtual void ResetPeakMemory() = 0;  // peak := live
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
+#include <vector>
 
 #include "autograd/base/block_cache.h"
 #include "autograd/base/errors.h"
@@ -74,6 +74,81 @@ class StagingRing {
   size_t next_ = 0;
 };
 
+// Work of the stream gathered into a graph and launched at once. The graph is captured anew each
+// time, so every number in it is of its own update, and only brought up to date where its shape has
+// not changed, which is quick.
+class CapturedWork {
+ public:
+  CapturedWork() {
+    CheckCall(cudaEventCreateWithFlags(&finished_, cudaEventDisableTiming),
+              "cudaEventCreateWithFlags");
+  }
+  ~CapturedWork() {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+    for (const Staging& staging : staging_) cudaFreeHost(staging.bytes);
+    cudaEventDestroy(finished_);
+  }
+
+  bool capturing() const { return capturing_; }
+
+  void Begin(cudaStream_t stream) {
+    // The graph before this one reads the pinned memory that copies are staged in.
+    CheckCall(cudaEventSynchronize(finished_), "cudaEventSynchronize");
+    next_staging_ = 0;
+    // Relaxed: an update that is larger than those before it may allocate.
+    CheckCall(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed),
+              "cudaStreamBeginCapture");
+    capturing_ = true;
+  }
+
+  void Launch(cudaStream_t stream) {
+    cudaGraph_t graph = nullptr;
+    capturing_ = false;
+    CheckCall(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    BringUpToDate(graph);
+    CheckCall(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    CheckCall(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch");
+    CheckCall(cudaEventRecord(finished_, stream), "cudaEventRecord");
+  }
+
+  // A copy that the graph makes: its source stays as it is until the graph has run.
+  void CopyIn(void* device, const void* host, size_t bytes, cudaStream_t stream) {
+    if (next_staging_ == staging_.size()) staging_.emplace_back();
+    Staging& staging = staging_[next_staging_++];
+    if (staging.size < bytes) {
+      if (staging.bytes != nullptr) CheckCall(cudaFreeHost(staging.bytes), "cudaFreeHost");
+      CheckCall(cudaHostAlloc(&staging.bytes, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+      staging.size = bytes;
+    }
+    std::memcpy(staging.bytes, host, bytes);
+    CheckCall(cudaMemcpyAsync(device, staging.bytes, bytes, cudaMemcpyHostToDevice, stream),
+              "cudaMemcpyAsync to the device");
+  }
+
+ private:
+  struct Staging {
+    void* bytes = nullptr;
+    size_t size = 0;
+  };
+
+  void BringUpToDate(cudaGraph_t graph) {
+    if (executable_ != nullptr) {
+      cudaGraphExecUpdateResultInfo info{};
+      if (cudaGraphExecUpdate(executable_, graph, &info) == cudaSuccess) return;
+      cudaGetLastError();  // clears it
+      CheckCall(cudaGraphExecDestroy(executable_), "cudaGraphExecDestroy");
+      executable_ = nullptr;
+    }
+    CheckCall(cudaGraphInstantiate(&executable_, graph, 0), "cudaGraphInstantiate");
+  }
+
+  bool capturing_ = false;
+  cudaGraphExec_t executable_ = nullptr;
+  cudaEvent_t finished_ = nullptr;
+  std::vector<Staging> staging_;
+  size_t next_staging_ = 0;
+};
+
 class CudaRuntime final : public DeviceRuntime {
  public:
   explicit CudaRuntime(int index)
@@ -82,12 +157,14 @@ class CudaRuntime final : public DeviceRuntime {
     CheckCall(cudaStreamCreateWithFlags(&compute_stream, cudaStreamNonBlocking),
               "cudaStreamCreateWithFlags");
     staging_ = std::make_unique<StagingRing>();
+    captured_ = std::make_unique<CapturedWork>();
   }
 
   void* Allocate(size_t bytes) override { return blocks_.Allocate(bytes); }
   void Release(void* bytes, size_t size) override { blocks_.Release(bytes, size); }
 
   void CopyIn(void* device, const void* host, size_t bytes) override {
+    if (captured_->capturing()) return captured_->CopyIn(device, host, bytes, compute_stream);
     staging_->CopyIn(static_cast<std::byte*>(device), static_cast<const std::byte*>(host), bytes,
                      compute_stream);
   }
@@ -109,6 +186,9 @@ class CudaRuntime final : public DeviceRuntime {
   void Synchronize() override {
     CheckCall(cudaStreamSynchronize(compute_stream), "cudaStreamSynchronize");
   }
+  bool CanCapture() const override { return true; }
+  void BeginCapture() override { captured_->Begin(compute_stream); }
+  void LaunchCapture() override { captured_->Launch(compute_stream); }
   MemoryStatistics Memory() const override { return blocks_.Memory(); }
   void ResetPeakMemory() override { blocks_.ResetPeakMemory(); }
 
@@ -131,6 +211,7 @@ class CudaRuntime final : public DeviceRuntime {
 
   BlockCache blocks_;
   std::unique_ptr<StagingRing> staging_;
+  std::unique_ptr<CapturedWork> captured_;
 };
 
 }  // namespace

@@ -37,7 +37,8 @@ class LanguageTraining {
     const absl::Status status = RunTraining(Task(),
                                             {.steps = UpdatesOf(options_),
                                              .evaluate_every = options_.evaluate_every,
-                                             .checkpoint_every = options_.checkpoint_every},
+                                             .checkpoint_every = options_.checkpoint_every,
+                                             .cuda_graph = options_.cuda_graph},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
     if (options_.log_memory) LogMemory(options_.device);
     if (!absl::IsCancelled(status)) return status;

@@ -57,6 +57,7 @@ struct LanguageTrainingOptions {
   std::string compute_dtype = "float32";  // or "bfloat16"
   bool recompute = false;
   bool log_memory = false;
+  bool cuda_graph = false;  // TrainerOptions
   Device device;  // a choice of the moment: a run goes on wherever it is resumed
 };
 

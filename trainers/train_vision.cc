@@ -62,7 +62,8 @@ class VisionTraining {
     const absl::Status status = RunTraining(Task(),
                                             {.steps = updates_,
                                              .evaluate_every = Every(options_.evaluate_every),
-                                             .checkpoint_every = Every(options_.checkpoint_every)},
+                                             .checkpoint_every = Every(options_.checkpoint_every),
+                                             .cuda_graph = options_.cuda_graph},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
     if (options_.log_memory) LogMemory(options_.device);
     if (absl::IsCancelled(status)) {

@@ -85,13 +85,24 @@ class TrainingRun {
     TOST_ASSIGN_OR_RETURN(UpdatePlan plan, PlanFor(update));
     const double data_wait = SecondsSince(start);
     TOST_RETURN_IF_ERROR(Finish());
-    Tensor loss = RunUpdate(task_, update, plan, params_, optimizer_);
+    Tensor loss = Launch(update, plan);
     started_ = {.update = update,
                 .plan = std::move(plan),
                 .start = start,
                 .data_wait = data_wait,
                 .loss = std::move(loss)};
     return absl::OkStatus();
+  }
+
+  // The first updates, which allocate what the others find again, are never captured.
+  Tensor Launch(int64_t update, const UpdatePlan& plan) {
+    constexpr int64_t kUpdatesBeforeCapture = 2;
+    const bool captures = options_.cuda_graph && update >= first_update_ + kUpdatesBeforeCapture;
+    DeviceRuntime& runtime = RuntimeOf(params_.device());
+    if (captures) runtime.BeginCapture();
+    Tensor loss = RunUpdate(task_, update, plan, params_, optimizer_);
+    if (captures) runtime.LaunchCapture();
+    return loss;
   }
 
   // Waits for the update that was started, if any, and reports it.
@@ -247,6 +258,10 @@ Tensor RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& pla
 absl::Status RunTraining(const TrainingTask& task, const TrainerOptions& options,
                          int64_t first_update, ParameterSet& params, Optimizer& optimizer,
                          MetricsWriter& metrics) {
+  if (options.cuda_graph && !RuntimeOf(params.device()).CanCapture()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--cuda_graph needs a CUDA device; this run computes on ", params.device().ToString()));
+  }
   return TrainingRun(task, options, params, optimizer, metrics).Run(first_update);
 }
 

@@ -51,6 +51,7 @@ struct TrainerOptions {
   int64_t steps = 0;             // updates in all; 0 only evaluates
   int64_t evaluate_every = 0;    // updates; 0: at the end only
   int64_t checkpoint_every = 0;  // updates; 0: at the end only
+  bool cuda_graph = false;       // hand the device each update as one graph
   int max_skipped_in_a_row =
       3;  // updates whose gradient norm is not finite before the run gives up
 };

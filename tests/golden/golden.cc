@@ -131,8 +131,8 @@ template std::vector<int32_t> GoldenFile::Values(const std::string&) const;
 template std::vector<uint8_t> GoldenFile::Values(const std::string&) const;
 
 Tensor GoldenFile::Load(const std::string& tensor, DType dtype) const {
-  if (dtype == DType::kInt32) return Tensor::FromHost(ShapeOf(tensor), Values<int32_t>(tensor));
-  const Tensor exact = Tensor::FromHost(ShapeOf(tensor), Values<double>(tensor));
+  if (dtype == DType::kInt32) return OnDevice(ShapeOf(tensor), Values<int32_t>(tensor));
+  const Tensor exact = OnDevice(ShapeOf(tensor), Values<double>(tensor));
   return dtype == DType::kFloat64 ? exact : Converted(exact, dtype);
 }
 
@@ -204,13 +204,17 @@ Tensor WithoutRange(const Tensor& x, int64_t first, int64_t last) {
   return Tensor::FromHost(Shape{count}, values);
 }
 
+void Overwrite(Tensor to, const std::vector<float>& values) {
+  TOST_CHECK_EQ(to.numel(), static_cast<int64_t>(values.size()));
+  RuntimeOf(to.device())
+      .CopyIn(to.mutable_data<float>(), values.data(), values.size() * sizeof(float));
+}
+
 void LoadParameters(const GoldenFile& file, const std::string& prefix, ParameterSet& params) {
   for (const Parameter& parameter : params.parameters()) {
     ASSERT_TRUE(file.Has(prefix + parameter.name())) << parameter.name();
     ASSERT_EQ(file.ShapeOf(prefix + parameter.name()), parameter.shape()) << parameter.name();
-    const Tensor value = file.Load(prefix + parameter.name(), DType::kFloat32);
-    Tensor target = parameter.value();
-    std::copy_n(value.data<float>(), value.numel(), target.mutable_data<float>());
+    Overwrite(parameter.value(), file.Values<float>(prefix + parameter.name()));
   }
 }
 

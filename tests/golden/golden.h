@@ -16,12 +16,17 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autograd/parameter.h"
 #include "autograd/tensor.h"
 
 namespace tost::golden {
+
+// Where the tests compute: the CPU (cpu_device.cc), or the device of another program that is linked
+// with the same tests.
+Device TestDevice();
 
 // TOST_GOLDEN_DIR, or tests/golden.
 std::string GoldenFolder();
@@ -46,7 +51,7 @@ class GoldenFile {
   // The first element: for losses and other single numbers.
   double Scalar(const std::string& tensor) const { return Doubles(tensor).at(0); }
 
-  // The values as a Tensor of the given type (float32, float64, bfloat16, int32).
+  // The values on the TestDevice as a Tensor of the given type (float32, float64, bfloat16, int32).
   Tensor Load(const std::string& tensor, DType dtype) const;
 
   // Configuration from the file's metadata. All but HasConfig CHECK that the key exists.
@@ -95,6 +100,15 @@ void ExpectClose(const std::vector<double>& expected, const Tensor& actual, doub
 
 // The elements of `x` but for [first, last), as a vector.
 Tensor WithoutRange(const Tensor& x, int64_t first, int64_t last);
+
+// Host values on the TestDevice.
+template <class T>
+Tensor OnDevice(Shape shape, const std::vector<T>& values) {
+  return Tensor::FromHost(std::move(shape), values, TestDevice());
+}
+
+// Replaces all values of a float32 tensor.
+void Overwrite(Tensor to, const std::vector<float>& values);
 
 // Sets every parameter to the file's `<prefix><name>`, which must be there in the same shape.
 void LoadParameters(const GoldenFile& file, const std::string& prefix, ParameterSet& params);

@@ -52,7 +52,7 @@ constexpr double kFloatLogits = 2e-6;
 
 struct Loaded {
   explicit Loaded(const LanguageConfig& config)
-      : params(Device::Cpu(), 0), model(params.Root(), config) {
+      : params(golden::TestDevice(), 0), model(params.Root(), config) {
     params.Finalize();
   }
   ParameterSet params;
@@ -150,7 +150,7 @@ TEST(LanguageModel, LastLogitsOfAShorterPrompt) {
       }
       models::LanguageDecoder decoder(loaded.model, shape[0]);
       const std::vector<double> logits =
-          decoder.Prefill(Tensor::FromHost<int32_t>({shape[0], length}, prompt)).ToHost<double>();
+          decoder.Prefill(golden::OnDevice<int32_t>({shape[0], length}, prompt)).ToHost<double>();
       double worst = 0;
       for (size_t i = 0; i < truth.size(); ++i) {
         worst = std::max(worst, std::abs(logits[i] - truth[i]));
@@ -168,7 +168,7 @@ TEST(LanguageBlock, OutputAndGradients) {
                                 .width = static_cast<int>(file.ShapeOf("x")[2]),
                                 .context = file.Int("block_size"),
                                 .bias = file.Has("param.ln_1.bias")};
-    ParameterSet params(Device::Cpu(), 0);
+    ParameterSet params(golden::TestDevice(), 0);
     const models::LanguageBlock block(params.Root(), config);
     params.Finalize();
     LoadParameters(file, "param.", params);
@@ -221,7 +221,7 @@ TEST(LanguageTraining, TwentyUpdates) {
         const auto begin = all.begin() + first + row * shape[3] + shift;
         ids.insert(ids.end(), begin, begin + length);
       }
-      return Tensor::FromHost<int32_t>({rows, length}, ids);
+      return golden::OnDevice<int32_t>({rows, length}, ids);
     };
     const train::TrainingTask task{
         .loss_sum =

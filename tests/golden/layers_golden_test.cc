@@ -41,11 +41,11 @@ TEST(Layers, Gelu) {
       // The float64 values here belong to float64 points of their own.
       const std::string points = dtype == DType::kFloat64 ? "x.f64" : "x";
       const Tensor x = Leaf(file.Load(points, dtype).Reshaped({count, 1}));
-      const Tensor one = Tensor::Scalar(1, dtype).Reshaped({1, 1});
+      const Tensor one = Tensor::Scalar(1, dtype, golden::TestDevice()).Reshaped({1, 1});
       Tape tape;
       const Tensor y = ops::LinearGelu(x, one);
       tape.BackwardFrom(
-          y, Converted(Tensor::FromHost<double>(
+          y, Converted(golden::OnDevice<double>(
                            {count, 1}, std::vector<double>(static_cast<size_t>(count), 1.0)),
                        dtype));
       ExpectGolden(file, "y", y);

@@ -97,7 +97,7 @@ TEST(LossGolden, LargeLogits) {
       for (int64_t r = 0, rest = combination; r < rows; ++r, rest /= classes) {
         ids.push_back(static_cast<int32_t>(rest % classes));
       }
-      const Tensor targets = Tensor::FromHost({rows}, ids);
+      const Tensor targets = golden::OnDevice({rows}, ids);
       bool equal = true;
       for (DType dtype : {DType::kFloat64, DType::kFloat32}) {
         const double loss =

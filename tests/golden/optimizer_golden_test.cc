@@ -13,6 +13,7 @@ namespace {
 
 using golden::GoldenFile;
 using golden::GoldenFiles;
+using golden::Overwrite;
 
 // Relative to values near 1: double rounding of a few steps, and float rounding of as many.
 constexpr double kDoubleBound = 1e-10;
@@ -56,11 +57,11 @@ void CheckAdamWKernel(const GoldenFile& file, DType dtype, double bound) {
   Tensor value[2], first[2], second[2], none;
   for (int p = 0; p < 2; ++p) {
     value[p] = file.Load(absl::StrCat("p", p, ".init"), dtype);
-    first[p] = Tensor::Zeros(value[p].shape(), dtype);
-    second[p] = Tensor::Zeros(value[p].shape(), dtype);
+    first[p] = Tensor::Zeros(value[p].shape(), dtype, golden::TestDevice());
+    second[p] = Tensor::Zeros(value[p].shape(), dtype, golden::TestDevice());
   }
-  Tensor squares = Tensor::Zeros({}, DType::kFloat64);
-  Tensor update = ops::NewUpdateScalars(Device::Cpu());
+  Tensor squares = Tensor::Zeros({}, DType::kFloat64, golden::TestDevice());
+  Tensor update = ops::NewUpdateScalars(golden::TestDevice());
   for (int step = 0; step < Steps(file); ++step) {
     const std::string suffix = absl::StrCat(".", step);
     const Tensor gradient[2] = {file.Load("g0" + suffix, dtype), file.Load("g1" + suffix, dtype)};
@@ -95,16 +96,12 @@ TEST(OptimizerGolden, AdamWKernelInFloat32) {
   }
 }
 
-void Overwrite(Tensor to, const std::vector<float>& values) {
-  std::copy(values.begin(), values.end(), to.mutable_data<float>());
-}
-
 // The class over buckets: clipping by the global norm, decay by group.
 TEST(OptimizerGolden, AdamWOverBuckets) {
   for (const GoldenFile& file : GoldenFiles("opt_adam")) {
     SCOPED_TRACE(file.name());
     const Recipe recipe(file);
-    ParameterSet params(Device::Cpu(), 1);
+    ParameterSet params(golden::TestDevice(), 1);
     Parameter* p[2] = {
         &params.Root().Add("p0", file.ShapeOf("p0.init"), Init::Zeros(), Decay::kYes),
         &params.Root().Add("p1", file.ShapeOf("p1.init"), Init::Zeros(), Decay::kNo)};
@@ -143,11 +140,11 @@ TEST(OptimizerGolden, Sgd) {
          {std::pair{DType::kFloat64, kDoubleBound}, std::pair{DType::kFloat32, kFloatBound}}) {
       for (int p : {0, 1}) {
         Tensor value = file.Load(absl::StrCat("p", p, ".init"), dtype);
-        Tensor momentum = Tensor::Empty(value.shape(), dtype);
+        Tensor momentum = Tensor::Empty(value.shape(), dtype, golden::TestDevice());
         Tensor none;
         for (int step = 0; step < Steps(file); ++step) {
           const std::string suffix = absl::StrCat(".", step);
-          const Tensor update = ops::NewUpdateScalars(Device::Cpu(), step + 1);
+          const Tensor update = ops::NewUpdateScalars(golden::TestDevice(), step + 1);
           ops::Sgd({.learning_rate = recipe.rate, .momentum = recipe.momentum}, update,
                    file.Load(absl::StrCat("g", p, suffix), dtype), value, momentum, none);
           ExpectClose(value.ToHost<double>(), file.Doubles(absl::StrCat("p", p, suffix)), bound);

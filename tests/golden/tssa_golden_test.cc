@@ -45,7 +45,7 @@ Tensor MaskOf(const GoldenFile& file, DType dtype) {
   std::vector<double> mask =
       HeadsLast(file.Doubles("attn_mask"), shape[0], shape[1], shape[2], shape[3]);
   for (double& value : mask) value /= file.Number("keep_prob");
-  const Tensor exact = Tensor::FromHost({shape[0], shape[2], shape[1] * shape[3]}, mask);
+  const Tensor exact = golden::OnDevice({shape[0], shape[2], shape[1] * shape[3]}, mask);
   return dtype == DType::kFloat64 ? exact : Converted(exact, dtype);
 }
 
@@ -139,7 +139,7 @@ void CheckDecoding(const GoldenFile& file, DType dtype) {
   const auto weighted = HeadsLast(file.Doubles("state_sum_piw2.f64"), B, H, T, d);
   const auto mass = HeadsLast(file.Doubles("state_sum_pi.f64"), B, H, T, 1);
   const double tolerance = dtype == DType::kFloat64 ? 1e-12 : 1e-5;  // of sums up to 30
-  auto state = ops::CausalTssaState::Zeros(B, H, d, dtype);
+  auto state = ops::CausalTssaState::Zeros(B, H, d, dtype, golden::TestDevice());
   const auto expect_row = [&](const Tensor& ours, const std::vector<double>& all, int64_t t) {
     const std::vector<double> values = ours.ToHost<double>();
     const int64_t columns = ours.numel() / B;
@@ -153,7 +153,7 @@ void CheckDecoding(const GoldenFile& file, DType dtype) {
     for (int64_t b = 0; b < B; ++b) {
       token.insert(token.end(), w.begin() + (b * T + t) * C, w.begin() + (b * T + t + 1) * C);
     }
-    const Tensor w_t = Converted(Tensor::FromHost({B, C}, token), dtype);
+    const Tensor w_t = Converted(golden::OnDevice({B, C}, token), dtype);
     expect_row(ops::CausalTssaStep(state, w_t, temp, bias, t), y_prefix, t);
     expect_row(state.energy, energy, t);
     expect_row(state.weighted_energy, weighted, t);

@@ -118,7 +118,7 @@ void ExpectStates(const GoldenFile& file, const std::string& prefix, const Param
 TEST(VisionGolden, StemInTwoTrainingStepsAndEvaluation) {
   for (const GoldenFile& file : GoldenFiles("stem_")) {
     SCOPED_TRACE(file.name());
-    ParameterSet params(Device::Cpu(), 0);
+    ParameterSet params(golden::TestDevice(), 0);
     const models::ConvStem stem(params.Root(), {.patch = static_cast<int>(file.Int("patch")),
                                                 .width = static_cast<int>(file.Int("embed"))});
     params.Finalize();
@@ -146,7 +146,7 @@ TEST(VisionGolden, StemInTwoTrainingStepsAndEvaluation) {
 // The official backward of this setting fails, so there are values only.
 TEST(VisionGolden, ClassAttentionBlockThatNormalisesTheClassTokenOnly) {
   for (const GoldenFile& file : GoldenFiles("class_attention_block_clsnorm")) {
-    ParameterSet params(Device::Cpu(), 0);
+    ParameterSet params(golden::TestDevice(), 0);
     const models::ClassAttentionBlock block(params.Root(),
                                             {.width = static_cast<int>(file.ShapeOf("x")[2]),
                                              .heads = static_cast<int>(file.Int("heads")),
@@ -164,8 +164,7 @@ void LoadRenamed(const GoldenFile& file, const Rename& official, ParameterSet& p
   for (const Parameter& parameter : params.parameters()) {
     const std::vector<float> values = file.Values<float>("param." + official(parameter.name()));
     ASSERT_EQ(std::ssize(values), parameter.shape().numel()) << parameter.name();
-    Tensor target = parameter.value();
-    std::ranges::copy(values, target.mutable_data<float>());
+    golden::Overwrite(parameter.value(), values);
   }
 }
 
@@ -174,7 +173,7 @@ template <class Module, class Run, class Rename>
 void CheckCrate(const char* kind, const Run& run, const Rename& official) {
   for (const GoldenFile& file : GoldenFiles(kind)) {
     SCOPED_TRACE(file.name());
-    ParameterSet params(Device::Cpu(), 0);
+    ParameterSet params(golden::TestDevice(), 0);
     const Module module(params.Root(), {.width = static_cast<int>(file.ShapeOf("x")[2]),
                                         .heads = static_cast<int>(file.Int("heads"))});
     params.Finalize();
@@ -213,7 +212,7 @@ TEST(VisionGolden, FourierPositions) {
   for (const GoldenFile& file : GoldenFiles("posenc_")) {
     SCOPED_TRACE(file.name());
     const int64_t rows = file.Int("H"), columns = file.Int("W"), width = file.Int("dim");
-    ParameterSet params(Device::Cpu(), 0);
+    ParameterSet params(golden::TestDevice(), 0);
     const models::FourierPositions positions(params.Root(), width);
     params.Finalize();
     LoadParameters(file, "param.", params);
@@ -239,7 +238,7 @@ TEST(VisionGolden, FourierPositions) {
 template <class Block, class Run>
 void CheckBlock(const GoldenFile& file, const Run& run) {
   SCOPED_TRACE(file.name());
-  ParameterSet params(Device::Cpu(), 0);
+  ParameterSet params(golden::TestDevice(), 0);
   const Block block(params.Root(), {.width = static_cast<int>(file.ShapeOf("x")[2]),
                                     .heads = static_cast<int>(file.Int("heads"))});
   params.Finalize();
@@ -286,7 +285,7 @@ TEST(VisionGolden, WholeModels) {
   for (const auto& [name, mixer] : kinds) {
     for (const GoldenFile& file : GoldenFiles(name)) {
       SCOPED_TRACE(name);
-      ParameterSet params(Device::Cpu(), 0);
+      ParameterSet params(golden::TestDevice(), 0);
       const models::ImageClassifier model(params.Root(), ConfigOf(file, mixer));
       params.Finalize();
       LoadParameters(file, "param.", params);
@@ -329,7 +328,7 @@ void ExpectFinal(const GoldenFile& file, const Parameter& parameter, double tole
 // temperatures too. Batch norm's running statistics are compared after the last update.
 TEST(VisionTraining, EightUpdates) {
   for (const GoldenFile& file : GoldenFiles("vision_tiny_train")) {
-    ParameterSet params(Device::Cpu(), 0);
+    ParameterSet params(golden::TestDevice(), 0);
     const models::ImageClassifier model(params.Root(), ConfigOf(file, VisionMixer::kTssa));
     params.Finalize();
     LoadParameters(file, "init.", params);

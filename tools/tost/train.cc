@@ -64,6 +64,7 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
   command.Add("compute_dtype", o.compute_dtype, "float32, or bfloat16 with float32 master weights");
   command.Add("recompute", o.recompute, "Keep only the blocks' inputs: less memory, more time");
   command.Add("log_memory", o.log_memory, "Print live and peak bytes after every update");
+  command.Add("cuda_graph", o.cuda_graph, "Hand a GPU each update as one CUDA graph");
   command.AddDevice(o.device);
   command.set_run([&command, options] {
     if (!options->resume.empty()) options->output = options->resume;
