@@ -62,9 +62,9 @@ class VisionTraining {
     const absl::Status status = RunTraining(Task(),
                                             {.steps = updates_,
                                              .evaluate_every = Every(options_.evaluate_every),
-                                             .checkpoint_every = Every(options_.checkpoint_every)},
+                                             .checkpoint_every = Every(options_.checkpoint_every),
+                                             .log_memory = options_.log_memory},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
-    if (options_.log_memory) LogMemory(options_.device);
     if (absl::IsCancelled(status)) {
       return absl::CancelledError(absl::StrCat(
           status.message(), "; go on with: tost train vision --resume ", folder_->path()));
@@ -230,6 +230,7 @@ class VisionTraining {
     return UpdatePlan{.micro_steps = micro_steps_,
                       .targets = options_.global_batch,
                       .items = options_.global_batch,
+                      .micro_batch = options_.global_batch / micro_steps_,
                       .values = {{"epoch", static_cast<double>(loader_->EpochOf(update))},
                                  {"bad_images", static_cast<double>(loader_->skipped().count())}}};
   }
