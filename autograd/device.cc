@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "autograd/base/errors.h"
@@ -22,6 +23,14 @@ class CpuRuntime final : public DeviceRuntime {
   void Synchronize() override {}
   MemoryStatistics Memory() const override { return blocks_.Memory(); }
   void ResetPeakMemory() override { blocks_.ResetPeakMemory(); }
+  int64_t FreeBytes() const override {
+    std::ifstream file("/proc/meminfo");
+    std::string name;
+    for (int64_t kibibytes = 0; file >> name >> kibibytes; file.ignore(16, '\n')) {
+      if (name == "MemAvailable:") return kibibytes * 1024;
+    }
+    return -1;
+  }
 
  private:
   static constexpr size_t kAlignment = 64;

@@ -50,6 +50,8 @@ class DeviceRuntime {
   virtual void LaunchCapture() { TOST_CHECK(false) << "this device cannot capture work"; }
   virtual MemoryStatistics Memory() const = 0;
   virtual void ResetPeakMemory() = 0;  // peak := live
+  // What the device could still give, besides what is kept for reuse; -1: it does not say.
+  virtual int64_t FreeBytes() const { return -1; }
 };
 
 DeviceRuntime& RuntimeOf(Device device);  // CHECKs that the device is installed

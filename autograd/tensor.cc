@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "autograd/out_of_memory.h"
 #include "autograd/tape.h"
 
 namespace tost {
@@ -41,10 +42,14 @@ Tensor Tensor::Empty(Shape shape, DType dtype, Device device) {
   tensor.shape_ = shape;
   tensor.dtype_ = dtype;
   tensor.buffer_ = std::make_shared<Buffer>(static_cast<size_t>(count) * SizeOf(dtype), device);
-  TOST_CHECK(tensor.buffer_->bytes() != nullptr)
-      << device << " is out of memory: no " << tensor.buffer_->size() << " bytes for a tensor "
-      << shape << " of " << dtype << " with " << RuntimeOf(device).Memory().live_bytes
-      << " bytes in use";
+  if (tensor.buffer_->bytes() == nullptr) {
+    FailOutOfMemory({.device = device,
+                     .shape = shape,
+                     .dtype = dtype,
+                     .asked_bytes = static_cast<int64_t>(tensor.buffer_->size()),
+                     .live_bytes = RuntimeOf(device).Memory().live_bytes,
+                     .free_bytes = RuntimeOf(device).FreeBytes()});
+  }
   return tensor;
 }
 

@@ -191,6 +191,10 @@ class CudaRuntime final : public DeviceRuntime {
   void LaunchCapture() override { captured_->Launch(compute_stream); }
   MemoryStatistics Memory() const override { return blocks_.Memory(); }
   void ResetPeakMemory() override { blocks_.ResetPeakMemory(); }
+  int64_t FreeBytes() const override {
+    size_t free = 0, total = 0;
+    return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : -1;
+  }
 
  private:
   // Null when the device has no such block left.

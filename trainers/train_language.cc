@@ -38,9 +38,9 @@ class LanguageTraining {
                                             {.steps = UpdatesOf(options_),
                                              .evaluate_every = options_.evaluate_every,
                                              .checkpoint_every = options_.checkpoint_every,
-                                             .cuda_graph = options_.cuda_graph},
+                                             .cuda_graph = options_.cuda_graph,
+                                             .log_memory = options_.log_memory},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
-    if (options_.log_memory) LogMemory(options_.device);
     if (!absl::IsCancelled(status)) return status;
     return absl::CancelledError(absl::StrCat(
         status.message(), "; go on with: tost train language --resume ", folder_->path()));
@@ -153,6 +153,7 @@ class LanguageTraining {
 
   absl::StatusOr<UpdatePlan> Plan(int64_t update) {
     UpdatePlan plan{.micro_steps = micro_steps_,
+                    .micro_batch = options_.global_batch / micro_steps_,
                     .values = {{"epoch", static_cast<double>(loader_->EpochOf(update))},
                                {"shard", static_cast<double>(loader_->ShardOf(update))}}};
     batches_.clear();

@@ -63,9 +63,9 @@ class VisionTraining {
                                             {.steps = updates_,
                                              .evaluate_every = Every(options_.evaluate_every),
                                              .checkpoint_every = Every(options_.checkpoint_every),
-                                             .cuda_graph = options_.cuda_graph},
+                                             .cuda_graph = options_.cuda_graph,
+                                             .log_memory = options_.log_memory},
                                             state_.update + 1, *params_, *optimizer_, *metrics_);
-    if (options_.log_memory) LogMemory(options_.device);
     if (absl::IsCancelled(status)) {
       return absl::CancelledError(absl::StrCat(
           status.message(), "; go on with: tost train vision --resume ", folder_->path()));
@@ -231,6 +231,7 @@ class VisionTraining {
     return UpdatePlan{.micro_steps = micro_steps_,
                       .targets = options_.global_batch,
                       .items = options_.global_batch,
+                      .micro_batch = options_.global_batch / micro_steps_,
                       .values = {{"epoch", static_cast<double>(loader_->EpochOf(update))},
                                  {"bad_images", static_cast<double>(loader_->skipped().count())}}};
   }

@@ -116,6 +116,7 @@ class TrainingRun {
     training_seconds_ += seconds;
     training_items_ += started.plan.items;
     ShowProgress(started, outcome);
+    if (options_.log_memory) LogMemory(started.update);
     TOST_RETURN_IF_ERROR(metrics_.Write(RecordOf(started, outcome, seconds)));
     return CheckFinite(started.update, outcome);
   }
@@ -148,6 +149,16 @@ class TrainingRun {
     const auto& values = started.plan.values;
     record.values.insert(record.values.end(), values.begin(), values.end());
     return record;
+  }
+
+  void LogMemory(int64_t update) {
+    DeviceRuntime& runtime = RuntimeOf(params_.device());
+    const MemoryStatistics memory = runtime.Memory();
+    runtime.ResetPeakMemory();
+    progress_.Clear();
+    LogInfo(absl::StrCat("update ", update, ": memory of ", params_.device().ToString(), ": live ",
+                         FormatBytes(memory.live_bytes), ", peak ", FormatBytes(memory.peak_bytes),
+                         ", ", memory.system_allocations, " allocations so far"));
   }
 
   // When data cannot be read, what has been learnt so far is saved first.
@@ -232,11 +243,21 @@ std::string DescribeDevice(Device device) {
   return device == Device::Cpu() ? threads : absl::StrCat(device.ToString(), ", ", threads);
 }
 
-void LogMemory(Device device) {
-  const MemoryStatistics memory = RuntimeOf(device).Memory();
-  LogInfo(absl::StrCat("memory: live ", FormatCount(memory.live_bytes), " bytes, peak ",
-                       FormatCount(memory.peak_bytes), " bytes, ",
-                       FormatCount(memory.system_allocations), " allocations from the system"));
+std::string MicroBatchAdvice(const OutOfMemory& failure, int64_t micro_batch, int64_t fixed_bytes) {
+  const int64_t grown = failure.live_bytes - fixed_bytes;
+  const int64_t wanted = grown + failure.asked_bytes;
+  const int64_t room = grown + std::max<int64_t>(failure.free_bytes, 0);
+  const double share = static_cast<double>(room) / static_cast<double>(wanted);
+  const auto fitting =
+      std::min(static_cast<int64_t>(static_cast<double>(micro_batch) * share), micro_batch - 1);
+  const std::string fixed =
+      absl::StrCat(FormatBytes(fixed_bytes), " of weights, gradients and ", "moments");
+  if (fitting < 1) {
+    return absl::StrCat("not even --micro_batch 1 fits beside ", fixed,
+                        "; use --recompute, --compute_dtype bfloat16 or a smaller model");
+  }
+  return absl::StrCat("of --micro_batch ", micro_batch, " at most ", fitting, " fit beside ", fixed,
+                      "; use that or fewer, or --recompute");
 }
 
 Tensor RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& plan,
@@ -244,6 +265,13 @@ Tensor RunUpdate(const TrainingTask& task, int64_t update, const UpdatePlan& pla
   const double scale = 1.0 / static_cast<double>(plan.targets > 0 ? plan.targets : 1);
   Tensor loss = Tensor::Zeros({}, DType::kFloat64, params.device());
   params.StartStep();
+  std::optional<OutOfMemoryAdvice> advice;
+  if (plan.micro_batch > 0) {
+    const int64_t fixed_bytes = RuntimeOf(params.device()).Memory().live_bytes;
+    advice.emplace([&plan, fixed_bytes](const OutOfMemory& failure) {
+      return MicroBatchAdvice(failure, plan.micro_batch, fixed_bytes);
+    });
+  }
   for (int micro_step = 0; micro_step < plan.micro_steps; ++micro_step) {
     Tape tape;
     const Tensor loss_sum = task.loss_sum(update, micro_step);

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "autograd/out_of_memory.h"
 #include "autograd/parameter.h"
 #include "trainers/metrics.h"
 #include "trainers/optimizer.h"
@@ -20,8 +21,9 @@ namespace tost::train {
 // divided by the number of targets of the whole update.
 struct UpdatePlan {
   int micro_steps = 1;
-  int64_t targets = 0;  // targets that count, over all micro-steps
-  int64_t items = 0;    // tokens or pictures read
+  int64_t targets = 0;      // targets that count, over all micro-steps
+  int64_t items = 0;        // tokens or pictures read
+  int64_t micro_batch = 0;  // sequences or pictures of a micro-step
   // What else metrics.jsonl should say of the update ("epoch", "shard").
   std::vector<std::pair<std::string, double>> values;
 };
@@ -52,6 +54,7 @@ struct TrainerOptions {
   int64_t evaluate_every = 0;    // updates; 0: at the end only
   int64_t checkpoint_every = 0;  // updates; 0: at the end only
   bool cuda_graph = false;       // hand the device each update as one graph
+  bool log_memory = false;       // live and peak bytes after every update
   int max_skipped_in_a_row =
       3;  // updates whose gradient norm is not finite before the run gives up
 };
@@ -76,8 +79,11 @@ int64_t SkippedUpdates(const CheckpointState& state);
 // "2 threads" for the CPU, "cuda:0, 2 threads" for a device that the CPU feeds.
 std::string DescribeDevice(Device device);
 
-// Live and peak bytes of a device's tensors, as a line of the log.
-void LogMemory(Device device);
+// What to do about memory that ran out in an update with micro-batches of so many rows, while
+// `fixed_bytes` (weights, gradients, moments) were in use before any of them: the largest
+// micro-batch that may fit, taking what was in use beyond these to grow with the rows. The failed
+// update would have grown further, so it is a bound from above.
+std::string MicroBatchAdvice(const OutOfMemory& failure, int64_t micro_batch, int64_t fixed_bytes);
 
 // One update: all micro-steps forward and backward, then the optimizer, whose Result says what
 // became of it. Returns the mean loss over the update's targets, a float64 scalar on the device.

@@ -32,6 +32,13 @@ thread_local const char* running_op = nullptr;
 
 void SetFailureHook(FailureHook hook) { failure_hook = hook; }
 
+void EndProcess(const std::string& message) {
+  const std::string line = absl::StrCat("tost: ", message);
+  std::fprintf(stderr, "%s\n", line.c_str());
+  if (failure_hook != nullptr) failure_hook(line.c_str());
+  std::_Exit(1);  // other threads are at work; nothing of theirs is taken down under them
+}
+
 void SetFailureReport(std::string report) { FailureReport() = std::move(report); }
 
 OpScope::OpScope(const char* name) : outer_(running_op) { running_op = name; }

@@ -20,6 +20,10 @@ namespace tost {
 using FailureHook = void (*)(const char* message);
 void SetFailureHook(FailureHook hook);
 
+// Ends the process with one line on standard error, the failure hook and exit code 1: for a world
+// that is not as hoped where no Status can be returned, such as memory that runs out inside an op.
+[[noreturn]] void EndProcess(const std::string& message);
+
 // What a report of a failed check should quote: the version and the command. Printed below the
 // message.
 void SetFailureReport(std::string report);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "autograd/out_of_memory.h"
 #include "autograd/tensor.h"
 #include "gtest/gtest.h"
 
@@ -74,13 +75,29 @@ TEST(DeviceDeathTest, AnAbsentDeviceIsNamed) {
   EXPECT_DEATH(RuntimeOf({DeviceType::kCuda, 0}), "device cuda:0 is not installed");
 }
 
-TEST(DeviceDeathTest, ARefusedAllocationSaysHowMuchWasAsked) {
+TEST(OutOfMemory, SaysWhatWasAskedForAndWhatThereIs) {
+  const OutOfMemory failure{.device = {DeviceType::kCuda, 1},
+                            .shape = {8, 1024},
+                            .dtype = DType::kBFloat16,
+                            .asked_bytes = 16384,
+                            .live_bytes = int64_t{3} << 29,
+                            .free_bytes = 100};
+  EXPECT_EQ(Describe(failure),
+            "cuda:1 is out of memory: a tensor [8, 1024] of bfloat16 needs 16.0 KiB, 100 bytes are "
+            "free, 1.5 GiB in use");
+}
+
+TEST(OutOfMemoryDeathTest, EndsWithOneLineAndTheInnermostAdvice) {
   constexpr size_t kTooMuch = size_t{1} << 60;
+  const OutOfMemoryAdvice outer([](const OutOfMemory&) { return "take less"; });
+  {
+    const OutOfMemoryAdvice inner([](const OutOfMemory&) { return "never said"; });
+  }
   // The address sanitizer refuses such a size itself.
-  EXPECT_DEATH(
-      Tensor::Empty({int64_t{kTooMuch} / 4}, DType::kFloat32),
-      "cpu is out of memory: no 1152921504606846976 bytes for a tensor \\[288230376151711744\\] of "
-      "float32 with [0-9]{1,12} bytes in use|AddressSanitizer: requested allocation size");
+  EXPECT_EXIT(Tensor::Empty({int64_t{kTooMuch} / 4}, DType::kFloat32), testing::ExitedWithCode(1),
+              "tost: cpu is out of memory: a tensor \\[288230376151711744\\] of float32 needs "
+              "1048576.0 TiB, [0-9.]+ [MG]iB are free, .* in use; take less|"
+              "AddressSanitizer: requested allocation size");
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ class Arena {
     used_ += size;
     return begin_ + used_ - size;
   }
+  int64_t unused() const { return static_cast<int64_t>(kArenaBytes - used_); }
   void Open() {
     if (depth_++ == 0) Protect(PROT_READ | PROT_WRITE);
   }
@@ -103,6 +104,7 @@ class GuardedRuntime final : public DeviceRuntime {
   void Synchronize() override {}
   MemoryStatistics Memory() const override { return blocks_.Memory(); }
   void ResetPeakMemory() override { blocks_.ResetPeakMemory(); }
+  int64_t FreeBytes() const override { return TheArena().unused(); }
 
  private:
   // The arena is never given back: what is released waits in the cache.

@@ -80,5 +80,15 @@ TEST(GuardedDevice, BenchesEveryKindOfModel) {
   }
 }
 
+TEST(GuardedDevice, LogsItsMemoryAfterEveryUpdate) {
+  const Outcome outcome =
+      RunTost(On("cuda", TinyTraining(FreshFolder("memory"), Words("--steps 3 --log_memory"))));
+  ExpectDone(outcome);
+  for (const char* line :
+       {"update 1: memory of cuda:0: live ", "update 3: memory of cuda:0: live "}) {
+    EXPECT_THAT(outcome.error, HasSubstr(line));
+  }
+}
+
 }  // namespace
 }  // namespace tost::acceptance
