@@ -251,7 +251,7 @@ std::string MicroBatchAdvice(const OutOfMemory& failure, int64_t micro_batch, in
   const auto fitting =
       std::min(static_cast<int64_t>(static_cast<double>(micro_batch) * share), micro_batch - 1);
   const std::string fixed =
-      absl::StrCat(FormatBytes(fixed_bytes), " of weights, gradients and ", "moments");
+      absl::StrCat(FormatBytes(fixed_bytes), " of weights, gradients and moments");
   if (fitting < 1) {
     return absl::StrCat("not even --micro_batch 1 fits beside ", fixed,
                         "; use --recompute, --compute_dtype bfloat16 or a smaller model");

@@ -68,6 +68,19 @@ TEST(Recipes, AreUnderstood) {
   EXPECT_GE(recipes, 16);
 }
 
+// Asking for a device that is not there fails, whatever this program is built with; it never falls
+// back in silence. "auto" does.
+TEST(E3, AnAbsentDeviceIsOneLine) {
+  const auto bench = [](const std::string& device) {
+    return RunTost(Words("bench tssa --tokens 2 --width 2 --heads 1 --device " + device));
+  };
+  const Outcome outcome = bench("cuda:99");
+  EXPECT_EQ(outcome.exit_code, 2);
+  ExpectOneLineError(outcome, {"--device cuda:99: "});
+  ExpectOneLineError(bench("tpu"), {"--device", "auto, cpu, cuda"});
+  for (const char* device : {"auto", "cpu"}) EXPECT_EQ(bench(device).exit_code, 0) << device;
+}
+
 TEST(E1, FailuresOfTheUsersMakingAreOneLine) {
   const std::string folder = FreshFolder("inputs");
   const std::string run = FreshFolder("run") + "/new";

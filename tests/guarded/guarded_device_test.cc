@@ -29,6 +29,20 @@ TEST(GuardedDeviceDeathTest, TheHostCannotTouchItsMemory) {
   EXPECT_EQ(x.ToHost(), (std::vector<float>{0, 2}));
 }
 
+TEST(GuardedDevice, TensorsMoveAndAreConverted) {
+  const Device device{DeviceType::kCuda, 0};
+  ASSERT_TRUE(CudaBackend()->install(0).ok());
+  const Tensor host = Tensor::FromHost<float>({2}, std::vector<float>{1, 1.001f});
+  const Tensor there = host.To(device);
+  EXPECT_EQ(there.device(), device);
+  EXPECT_EQ(there.To(device).raw(), there.raw());
+  EXPECT_EQ(there.To(Device::Cpu()).ToHost(), host.ToHost());
+  EXPECT_EQ(host.To(Device::Cpu()).raw(), host.raw());
+  const Tensor rounded = Converted(there, DType::kBFloat16);
+  EXPECT_EQ(rounded.device(), device);
+  EXPECT_EQ(rounded.ToHost(), (std::vector<float>{1, 1}));
+}
+
 // Both runs' checkpoints after ten updates with dropout.
 TEST(GuardedDevice, TrainsToTheSameBits) {
   for (const std::string dtype : {"float32", "bfloat16"}) {
