@@ -49,7 +49,15 @@ std::unique_ptr<DeviceRuntime>& Slot(DeviceType type) {
 }  // namespace
 
 std::string Device::ToString() const {
-  return type == DeviceType::kCpu ? "cpu" : absl::StrCat("cuda:", index);
+  switch (type) {
+    case DeviceType::kCpu:
+      return "cpu";
+    case DeviceType::kCuda:
+      return absl::StrCat("cuda:", index);
+    case DeviceType::kCounting:
+      return "counting";
+  }
+  return "?";
 }
 
 DeviceRuntime& RuntimeOf(Device device) {

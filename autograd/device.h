@@ -13,8 +13,9 @@
 
 namespace tost {
 
-enum class DeviceType : uint8_t { kCpu, kCuda };
-inline constexpr int kDeviceTypes = 2;
+// kCounting computes nothing and has no memory: roofline/ counts there what a step would cost.
+enum class DeviceType : uint8_t { kCpu, kCuda, kCounting };
+inline constexpr int kDeviceTypes = 3;
 
 // One process drives one device.
 struct Device {
@@ -22,7 +23,7 @@ struct Device {
   int index = 0;
 
   static Device Cpu() { return {}; }
-  std::string ToString() const;  // "cpu", "cuda:0"
+  std::string ToString() const;  // "cpu", "cuda:0", "counting"
   friend bool operator==(const Device&, const Device&) = default;
   friend std::ostream& operator<<(std::ostream& out, const Device& device) {
     return out << device.ToString();
@@ -52,6 +53,8 @@ class DeviceRuntime {
   virtual void ResetPeakMemory() = 0;  // peak := live
   // What the device could still give, besides what is kept for reuse; -1: it does not say.
   virtual int64_t FreeBytes() const { return -1; }
+  // Whether what is written can be read back; where not, nobody need compute initial values.
+  virtual bool KeepsValues() const { return true; }
 };
 
 DeviceRuntime& RuntimeOf(Device device);  // CHECKs that the device is installed

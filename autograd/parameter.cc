@@ -56,6 +56,16 @@ void Fill(const Init& init, uint64_t seed, absl::string_view name, std::span<flo
   });
 }
 
+// A float32 tensor with the values that fill(span) writes, which is not asked for them where the
+// device keeps none.
+template <class FillValues>
+Tensor Initial(const Shape& shape, Device device, FillValues&& fill) {
+  if (!RuntimeOf(device).KeepsValues()) return Tensor::Empty(shape, DType::kFloat32, device);
+  std::vector<float> host(static_cast<size_t>(shape.numel()), 0.0f);
+  fill(std::span(host));
+  return Tensor::FromHost(shape, host, device);
+}
+
 }  // namespace
 
 const Tensor& Parameter::value() const {
@@ -141,14 +151,14 @@ void ParameterSet::Finalize(DType compute_dtype) {
   }
   for (Bucket& bucket : buckets_) {
     const int64_t size = Padded(bucket.offsets.back() + bucket.parameters.back()->shape_.numel());
-    std::vector<float> host(static_cast<size_t>(size), 0.0f);
-    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
-      const Parameter& parameter = *bucket.parameters[i];
-      Fill(parameter.init_, seed_, parameter.name_,
-           std::span(host).subspan(static_cast<size_t>(bucket.offsets[i]),
-                                   static_cast<size_t>(parameter.shape_.numel())));
-    }
-    bucket.values = Tensor::FromHost(Shape{size}, host, device_);
+    bucket.values = Initial(Shape{size}, device_, [&](std::span<float> host) {
+      for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+        const Parameter& parameter = *bucket.parameters[i];
+        Fill(parameter.init_, seed_, parameter.name_,
+             host.subspan(static_cast<size_t>(bucket.offsets[i]),
+                          static_cast<size_t>(parameter.shape_.numel())));
+      }
+    });
     const bool copies = compute_dtype == DType::kBFloat16 && bucket.decay == Decay::kYes;
     if (copies) bucket.compute = Tensor::Empty(Shape{size}, DType::kBFloat16, device_);
     for (size_t i = 0; i < bucket.parameters.size(); ++i) {
@@ -161,9 +171,9 @@ void ParameterSet::Finalize(DType compute_dtype) {
     }
   }
   for (State& state : states_) {
-    std::vector<float> host(static_cast<size_t>(state.shape_.numel()));
-    Fill(state.init_, seed_, state.name_, host);
-    state.value_ = Tensor::FromHost(state.shape_, host, device_);
+    state.value_ = Initial(state.shape_, device_, [&](std::span<float> host) {
+      Fill(state.init_, seed_, state.name_, host);
+    });
   }
   RefreshComputeCopies();
 }
@@ -198,6 +208,7 @@ void ParameterSet::ZeroUnwrittenGradients() {
 }
 
 void ParameterSet::RefreshComputeCopies() {
+  if (!RuntimeOf(device_).KeepsValues()) return;
   for (Bucket& bucket : buckets_) {
     if (!bucket.compute.defined()) continue;
     const Tensor rounded = Converted(bucket.values, DType::kBFloat16);

@@ -16,10 +16,13 @@ namespace tost::ops {
 template <class Fn>
 class Kernel {
  public:
-  constexpr Kernel(const char* name, Fn* cpu) : name_(name), on_{cpu, nullptr} {}
+  using Function = Fn;
+
+  constexpr Kernel(const char* name, Fn* cpu) : name_(name), on_{cpu} {}
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
+  const char* name() const { return name_; }
   void Install(DeviceType device, Fn* fn) { on_[static_cast<int>(device)] = fn; }
   Fn& On(DeviceType device) const {
     Fn* fn = on_[static_cast<int>(device)];

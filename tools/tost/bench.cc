@@ -294,6 +294,8 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   tssa.AddDevice(options->device);
   tssa.set_run([options] { return BenchTssa(*options); });
 
+  AddBenchKernelsCommand(*bench, commands);
+
   Command& decode =
       commands.emplace_back(*bench, "decode", "Generation, token by token",
                             "tost --threads 2 bench decode --model tost_char --tokens 200");

@@ -89,6 +89,7 @@ void AddImportCommand(CLI::App& app, Commands& commands);
 void AddExportCommand(CLI::App& app, Commands& commands);
 void AddInspectCommands(CLI::App& app, Commands& commands);
 void AddBenchCommands(CLI::App& app, Commands& commands);
+void AddBenchKernelsCommand(CLI::App& bench, Commands& commands);
 void AddInfoCommand(CLI::App& app, Commands& commands);
 
 // The arguments as CLI11 should see them: `-` inside option names as `_`, and the settings of
