@@ -49,6 +49,9 @@ class DeviceRuntime {
   virtual bool CanCapture() const { return false; }
   virtual void BeginCapture() { TOST_CHECK(false) << "this device cannot capture work"; }
   virtual void LaunchCapture() { TOST_CHECK(false) << "this device cannot capture work"; }
+  // Whether products of float32 may round their operands to TF32 (10 bits of mantissa), which
+  // tensor cores multiply several times faster. Returns false where the device has no such thing.
+  virtual bool AllowTensorFloat32() { return false; }
   virtual MemoryStatistics Memory() const = 0;
   virtual void ResetPeakMemory() = 0;  // peak := live
   // What the device could still give, besides what is kept for reuse; -1: it does not say.

@@ -1,12 +1,12 @@
 #include "cuda/runtime.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
 #include "autograd/base/block_cache.h"
 #include "autograd/base/errors.h"
+#include "cuda/blas.h"
 #include "cuda/gpu.h"
 
 namespace tost::gpu {
@@ -29,49 +29,67 @@ using gpu::CheckCall;
 
 cudaStream_t compute_stream = nullptr;
 
-// Pinned memory that copies to the device start from. Each block is free again when the copy that
-// reads it has passed on the stream.
-class StagingRing {
+// Pinned memory that copies to the device start from. A block is free again when the copy that
+// reads it has passed on the stream; as long as no more than kMostBytes wait there, the host never
+// does.
+class Staging {
  public:
-  StagingRing() {
-    for (Block& block : blocks_) {
-      CheckCall(cudaHostAlloc(&block.bytes, kBlockBytes, cudaHostAllocDefault), "cudaHostAlloc");
-      CheckCall(cudaEventCreateWithFlags(&block.copied, cudaEventDisableTiming),
-                "cudaEventCreateWithFlags");
-    }
-  }
-  ~StagingRing() {
+  ~Staging() {
     for (const Block& block : blocks_) {
       cudaEventDestroy(block.copied);
       cudaFreeHost(block.bytes);
     }
   }
 
-  void CopyIn(std::byte* device, const std::byte* host, size_t bytes, cudaStream_t stream) {
-    while (bytes > 0) {
-      Block& block = blocks_[next_];
-      next_ = (next_ + 1) % blocks_.size();
-      const size_t part = std::min(bytes, kBlockBytes);
-      // An event that was never recorded counts as passed.
-      CheckCall(cudaEventSynchronize(block.copied), "cudaEventSynchronize");
-      std::memcpy(block.bytes, host, part);
-      CheckCall(cudaMemcpyAsync(device, block.bytes, part, cudaMemcpyHostToDevice, stream),
-                "cudaMemcpyAsync to the device");
-      CheckCall(cudaEventRecord(block.copied, stream), "cudaEventRecord");
-      device += part;
-      host += part;
-      bytes -= part;
-    }
+  void CopyIn(void* device, const void* host, size_t bytes, cudaStream_t stream) {
+    Block& block = FreeBlock(bytes);
+    std::memcpy(block.bytes, host, bytes);
+    CheckCall(cudaMemcpyAsync(device, block.bytes, bytes, cudaMemcpyHostToDevice, stream),
+              "cudaMemcpyAsync to the device");
+    CheckCall(cudaEventRecord(block.copied, stream), "cudaEventRecord");
   }
 
  private:
-  static constexpr size_t kBlockBytes = size_t{4} << 20;
+  static constexpr size_t kMostBytes = size_t{1} << 30;
   struct Block {
     void* bytes = nullptr;
+    size_t size = 0;
     cudaEvent_t copied = nullptr;
   };
-  std::array<Block, 4> blocks_;
-  size_t next_ = 0;
+
+  Block& FreeBlock(size_t bytes) {
+    for (Block& block : blocks_) {
+      if (block.size >= bytes && HasPassed(block)) return block;
+    }
+    if (total_bytes_ + bytes > kMostBytes) ReleaseAll();
+    return NewBlock(bytes);
+  }
+  static bool HasPassed(const Block& block) {
+    const cudaError_t status = cudaEventQuery(block.copied);
+    if (status != cudaErrorNotReady) CheckCall(status, "cudaEventQuery");
+    return status == cudaSuccess;
+  }
+  void ReleaseAll() {
+    for (const Block& block : blocks_) {
+      CheckCall(cudaEventSynchronize(block.copied), "cudaEventSynchronize");
+      CheckCall(cudaEventDestroy(block.copied), "cudaEventDestroy");
+      CheckCall(cudaFreeHost(block.bytes), "cudaFreeHost");
+    }
+    blocks_.clear();
+    total_bytes_ = 0;
+  }
+  Block& NewBlock(size_t bytes) {
+    constexpr size_t kSmallest = size_t{64} << 10;
+    Block block{.size = std::max(bytes, kSmallest)};
+    CheckCall(cudaHostAlloc(&block.bytes, block.size, cudaHostAllocDefault), "cudaHostAlloc");
+    CheckCall(cudaEventCreateWithFlags(&block.copied, cudaEventDisableTiming),
+              "cudaEventCreateWithFlags");
+    total_bytes_ += block.size;
+    return blocks_.emplace_back(block);
+  }
+
+  std::vector<Block> blocks_;
+  size_t total_bytes_ = 0;
 };
 
 // Work of the stream gathered into a graph and launched at once. The graph is captured anew each
@@ -85,7 +103,7 @@ class CapturedWork {
   }
   ~CapturedWork() {
     if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-    for (const Staging& staging : staging_) cudaFreeHost(staging.bytes);
+    for (const Source& source : sources_) cudaFreeHost(source.bytes);
     cudaEventDestroy(finished_);
   }
 
@@ -94,7 +112,7 @@ class CapturedWork {
   void Begin(cudaStream_t stream) {
     // The graph before this one reads the pinned memory that copies are staged in.
     CheckCall(cudaEventSynchronize(finished_), "cudaEventSynchronize");
-    next_staging_ = 0;
+    next_source_ = 0;
     // Relaxed: an update that is larger than those before it may allocate.
     CheckCall(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed),
               "cudaStreamBeginCapture");
@@ -113,20 +131,20 @@ class CapturedWork {
 
   // A copy that the graph makes: its source stays as it is until the graph has run.
   void CopyIn(void* device, const void* host, size_t bytes, cudaStream_t stream) {
-    if (next_staging_ == staging_.size()) staging_.emplace_back();
-    Staging& staging = staging_[next_staging_++];
-    if (staging.size < bytes) {
-      if (staging.bytes != nullptr) CheckCall(cudaFreeHost(staging.bytes), "cudaFreeHost");
-      CheckCall(cudaHostAlloc(&staging.bytes, bytes, cudaHostAllocDefault), "cudaHostAlloc");
-      staging.size = bytes;
+    if (next_source_ == sources_.size()) sources_.emplace_back();
+    Source& source = sources_[next_source_++];
+    if (source.size < bytes) {
+      if (source.bytes != nullptr) CheckCall(cudaFreeHost(source.bytes), "cudaFreeHost");
+      CheckCall(cudaHostAlloc(&source.bytes, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+      source.size = bytes;
     }
-    std::memcpy(staging.bytes, host, bytes);
-    CheckCall(cudaMemcpyAsync(device, staging.bytes, bytes, cudaMemcpyHostToDevice, stream),
+    std::memcpy(source.bytes, host, bytes);
+    CheckCall(cudaMemcpyAsync(device, source.bytes, bytes, cudaMemcpyHostToDevice, stream),
               "cudaMemcpyAsync to the device");
   }
 
  private:
-  struct Staging {
+  struct Source {
     void* bytes = nullptr;
     size_t size = 0;
   };
@@ -145,8 +163,8 @@ class CapturedWork {
   bool capturing_ = false;
   cudaGraphExec_t executable_ = nullptr;
   cudaEvent_t finished_ = nullptr;
-  std::vector<Staging> staging_;
-  size_t next_staging_ = 0;
+  std::vector<Source> sources_;
+  size_t next_source_ = 0;
 };
 
 class CudaRuntime final : public DeviceRuntime {
@@ -156,7 +174,6 @@ class CudaRuntime final : public DeviceRuntime {
     CheckCall(cudaSetDevice(index), "cudaSetDevice");
     CheckCall(cudaStreamCreateWithFlags(&compute_stream, cudaStreamNonBlocking),
               "cudaStreamCreateWithFlags");
-    staging_ = std::make_unique<StagingRing>();
     captured_ = std::make_unique<CapturedWork>();
   }
 
@@ -164,9 +181,9 @@ class CudaRuntime final : public DeviceRuntime {
   void Release(void* bytes, size_t size) override { blocks_.Release(bytes, size); }
 
   void CopyIn(void* device, const void* host, size_t bytes) override {
+    if (bytes == 0) return;
     if (captured_->capturing()) return captured_->CopyIn(device, host, bytes, compute_stream);
-    staging_->CopyIn(static_cast<std::byte*>(device), static_cast<const std::byte*>(host), bytes,
-                     compute_stream);
+    staging_.CopyIn(device, host, bytes, compute_stream);
   }
   void CopyOut(void* host, const void* device, size_t bytes) override {
     if (bytes == 0) return;
@@ -189,6 +206,10 @@ class CudaRuntime final : public DeviceRuntime {
   bool CanCapture() const override { return true; }
   void BeginCapture() override { captured_->Begin(compute_stream); }
   void LaunchCapture() override { captured_->Launch(compute_stream); }
+  bool AllowTensorFloat32() override {
+    SetFloat32Products(Float32Products::kTensorFloat32);
+    return true;
+  }
   MemoryStatistics Memory() const override { return blocks_.Memory(); }
   void ResetPeakMemory() override { blocks_.ResetPeakMemory(); }
   int64_t FreeBytes() const override {
@@ -214,7 +235,7 @@ class CudaRuntime final : public DeviceRuntime {
   }
 
   BlockCache blocks_;
-  std::unique_ptr<StagingRing> staging_;
+  Staging staging_;
   std::unique_ptr<CapturedWork> captured_;
 };
 

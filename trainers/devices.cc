@@ -62,4 +62,10 @@ absl::StatusOr<Device> UseDevice(absl::string_view name, const DeviceBackend* cu
       absl::StrCat("--device is auto, cpu, cuda or cuda:<number>, not '", name, "'"));
 }
 
+absl::Status AllowTensorFloat32(Device device, bool asked) {
+  if (!asked || RuntimeOf(device).AllowTensorFloat32()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--tf32 needs a CUDA device; this run computes on ", device.ToString()));
+}
+
 }  // namespace tost::train

@@ -20,6 +20,9 @@ namespace tost::train {
 // this program.
 absl::StatusOr<Device> UseDevice(absl::string_view name, const DeviceBackend* cuda);
 
+// Lets the device multiply float32 through TF32 where `asked`; InvalidArgument where it cannot.
+absl::Status AllowTensorFloat32(Device device, bool asked);
+
 }  // namespace tost::train
 
 #endif  // TOST_TRAINERS_DEVICES_H_

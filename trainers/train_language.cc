@@ -11,6 +11,7 @@
 #include "data/loader.h"
 #include "data/token_dataset.h"
 #include "data/tokenizer.h"
+#include "trainers/devices.h"
 #include "trainers/evaluate_language.h"
 #include "trainers/interrupt.h"
 #include "trainers/language_run.h"
@@ -87,6 +88,7 @@ class LanguageTraining {
 
   absl::Status BuildModel() {
     TOST_ASSIGN_OR_RETURN(compute_dtype_, ComputeDTypeNamed(options_.compute_dtype));
+    TOST_RETURN_IF_ERROR(AllowTensorFloat32(options_.device, options_.tf32));
     TOST_ASSIGN_OR_RETURN(schedule_, ScheduleOf(options_));
     if (options_.dropout < 0 || options_.dropout >= 1) {
       return absl::InvalidArgumentError(

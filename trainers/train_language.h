@@ -58,7 +58,8 @@ struct LanguageTrainingOptions {
   bool recompute = false;
   bool log_memory = false;
   bool cuda_graph = false;  // TrainerOptions
-  Device device;  // a choice of the moment: a run goes on wherever it is resumed
+  bool tf32 = false;        // products of float32 through TF32, on a device that has it
+  Device device;            // a choice of the moment: a run goes on wherever it is resumed
 };
 
 // Trains until `steps` updates are done. `settings` is the text of config.toml for the run folder.

@@ -17,6 +17,7 @@
 #include "models/image_classifier.h"
 #include "ops/elementwise.h"
 #include "ops/loss.h"
+#include "trainers/devices.h"
 #include "trainers/evaluate_language.h"
 #include "trainers/evaluate_vision.h"
 #include "trainers/evaluation_report.h"
@@ -132,6 +133,7 @@ class VisionTraining {
 
   absl::Status BuildModel() {
     TOST_ASSIGN_OR_RETURN(compute_dtype_, ComputeDTypeNamed(options_.compute_dtype));
+    TOST_RETURN_IF_ERROR(AllowTensorFloat32(options_.device, options_.tf32));
     if (options_.drop_path < 0 || options_.drop_path >= 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("--drop_path must be in [0, 1), got ", options_.drop_path));

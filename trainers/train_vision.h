@@ -90,7 +90,8 @@ struct VisionTrainingOptions {
   bool recompute = false;
   bool log_memory = false;
   bool cuda_graph = false;  // TrainerOptions
-  Device device;  // a choice of the moment: a run goes on wherever it is resumed
+  bool tf32 = false;        // products of float32 through TF32, on a device that has it
+  Device device;            // a choice of the moment: a run goes on wherever it is resumed
 };
 
 // Trains until all updates are done, then measures the best checkpoint on the test split and writes

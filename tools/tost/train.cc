@@ -9,6 +9,14 @@
 namespace tost {
 namespace {
 
+// Choices of the moment, like the device: they do not enter the run's settings.
+template <class Options>
+void AddCudaFlags(Command& command, Options& o) {
+  command.app()->add_flag("--cuda_graph", o.cuda_graph, "Hand a GPU each update as one CUDA graph");
+  command.app()->add_flag("--tf32", o.tf32,
+                          "On a GPU, round float32 operands of products to TF32: faster");
+}
+
 void AddTrainLanguage(CLI::App& train, Commands& commands) {
   Command& command = commands.emplace_back(
       train, "language", "Train a language model on token files",
@@ -64,7 +72,7 @@ void AddTrainLanguage(CLI::App& train, Commands& commands) {
   command.Add("compute_dtype", o.compute_dtype, "float32, or bfloat16 with float32 master weights");
   command.Add("recompute", o.recompute, "Keep only the blocks' inputs: less memory, more time");
   command.Add("log_memory", o.log_memory, "Print live and peak bytes after every update");
-  command.Add("cuda_graph", o.cuda_graph, "Hand a GPU each update as one CUDA graph");
+  AddCudaFlags(command, o);
   command.AddDevice(o.device);
   command.set_run([&command, options] {
     if (!options->resume.empty()) options->output = options->resume;
@@ -88,6 +96,7 @@ void AddTrainVision(CLI::App& train, Commands& commands) {
                             "Run folder to go on with, exactly, from its newest checkpoint");
   command.app()->add_flag("--overwrite", o.overwrite, "Start anew in a folder that holds a run");
   AddVisionSettings(command, o);
+  AddCudaFlags(command, o);
   command.AddDevice(o.device);
   command.set_run([&command, options] {
     if (!options->resume.empty()) options->output = options->resume;

@@ -70,7 +70,6 @@ void AddVisionRun(Command& command, train::VisionTrainingOptions& o) {
   command.Add("compute_dtype", o.compute_dtype, "float32, or bfloat16 with float32 master weights");
   command.Add("recompute", o.recompute, "Keep only the blocks' inputs: less memory, more time");
   command.Add("log_memory", o.log_memory, "Print live and peak bytes after every update");
-  command.Add("cuda_graph", o.cuda_graph, "Hand a GPU each update as one CUDA graph");
 }
 
 void AddVisionAugmentation(Command& command, train::VisionTrainingOptions& o) {
