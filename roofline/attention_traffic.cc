@@ -44,8 +44,7 @@ Traffic AttentionBackwardTraffic(const ops::AttentionOptions& options, const Ten
   const int64_t delta = BytesOf(log_sum);  // D, one per token and head, from y and dy
   const int64_t of_keys = 2 * row * (tokens + pairs.rows) + 2 * number * pairs.rows;
   const int64_t of_queries = 2 * row * (tokens + pairs.rows) + 2 * number * tokens;
-  return {.bytes_read = BytesOf(y) + BytesOf(dy) + of_keys + of_queries +
-                        (add ? BytesOf(dqkv) : 0),
+  return {.bytes_read = BytesOf(y) + BytesOf(dy) + of_keys + of_queries + (add ? BytesOf(dqkv) : 0),
           .bytes_written = delta + BytesOf(dqkv),
           .vector_flops = batch * pairs.weights * (14 * width + 2 * kSoftmaxFlops * options.heads) +
                           2 * y.numel()};
@@ -77,10 +76,10 @@ Traffic ClassAttentionBackwardTraffic(const ops::ClassAttentionDims& dims, const
                                       const Tensor& p, const Tensor& dy, bool add,
                                       const Tensor& dqkv) {
   const int64_t scores = dims.batch * dims.tokens * dims.heads;
-  return {.bytes_read = BytesOf(qkv) / 3 * 2 + 2 * BytesOf(dy) + BytesOf(p) +
-                        (add ? BytesOf(dqkv) : 0),
-          .bytes_written = BytesOf(dqkv),
-          .vector_flops = scores * (6 * dims.head_dim + kSoftmaxFlops)};
+  return {
+      .bytes_read = BytesOf(qkv) / 3 * 2 + 2 * BytesOf(dy) + BytesOf(p) + (add ? BytesOf(dqkv) : 0),
+      .bytes_written = BytesOf(dqkv),
+      .vector_flops = scores * (6 * dims.head_dim + kSoftmaxFlops)};
 }
 
 std::vector<Launch> CrossCovarianceLaunches(const ops::CrossCovarianceDims& dims,
@@ -113,12 +112,11 @@ std::vector<Launch> CrossCovarianceBackwardLaunches(const ops::CrossCovarianceDi
     return ProductTraffic(qkv.dtype(), multiplications, reads, written);
   };
   const int64_t added = add ? part : 0;
-  std::vector<Launch> launches = {
-      {"gradient of probabilities", product(2 * part, square * sum)},
-      {"gradient of softmax",
-       {.bytes_read = 3 * square * sum + norms,
-        .bytes_written = square * sum,
-        .vector_flops = 8 * square}}};
+  std::vector<Launch> launches = {{"gradient of probabilities", product(2 * part, square * sum)},
+                                  {"gradient of softmax",
+                                   {.bytes_read = 3 * square * sum + norms,
+                                    .bytes_written = square * sum,
+                                    .vector_flops = 8 * square}}};
   if (!wants_dqkv) return launches;
   launches.push_back({"gradient of v", product(part + square * sum + added, part)});
   // Each divides by the norms, whose own gradient subtracts a multiple of q or k.

@@ -56,11 +56,10 @@ std::vector<Launch> ProjectedCrossEntropyLaunches(const Tensor& x, const Tensor&
   };
   std::vector<Launch> launches;
   launches.push_back({"logits", product(BytesOf(x) + chunks * BytesOf(w), logits)});
-  launches.push_back(
-      {"loss of logits",
-       {.bytes_read = (gradients ? 2 : 1) * logits + BytesOf(targets),
-        .bytes_written = (gradients ? gradient : 0) + BytesOf(losses),
-        .vector_flops = (gradients ? 7 : 4) * elements}});
+  launches.push_back({"loss of logits",
+                      {.bytes_read = (gradients ? 2 : 1) * logits + BytesOf(targets),
+                       .bytes_written = (gradients ? gradient : 0) + BytesOf(losses),
+                       .vector_flops = (gradients ? 7 : 4) * elements}});
   if (dx.defined()) {
     launches.push_back({"gradient of x", product(gradient + chunks * BytesOf(w), BytesOf(dx))});
   }
@@ -84,8 +83,8 @@ Traffic LayerNormBackwardTraffic(const Tensor& x, const Tensor& weight, const Te
 Traffic ScaledResidualBackwardTraffic(const Tensor& gamma, const Tensor& y, const Tensor& dz,
                                       const ops::ScaledResidualGradients& out) {
   const int64_t dy = BytesOf(out.dy);
-  return {.bytes_read = BytesOf(gamma) + (out.want_sums ? BytesOf(y) : 0) + BytesOf(dz) +
-                        (out.add ? dy : 0),
+  return {.bytes_read =
+              BytesOf(gamma) + (out.want_sums ? BytesOf(y) : 0) + BytesOf(dz) + (out.add ? dy : 0),
           .bytes_written = dy + BytesOf(out.gamma_sums),
           .vector_flops = dz.numel() * ((out.dy.defined() ? 1 : 0) + (out.want_sums ? 2 : 0))};
 }
@@ -109,8 +108,8 @@ Traffic EmbeddingTraffic(const Tensor& ids, const Tensor& table, const Tensor& p
 Traffic EmbeddingTableBackwardTraffic(const Tensor& ids, const Tensor& dy, bool add,
                                       const Tensor& dtable) {
   // Rows without a token are zeroed, or left alone when the others are added to.
-  const int64_t used = std::min(ids.numel(), dtable.shape()[0]) * Columns(dtable) *
-                       SizeAt(dtable.dtype());
+  const int64_t used =
+      std::min(ids.numel(), dtable.shape()[0]) * Columns(dtable) * SizeAt(dtable.dtype());
   return {.bytes_read = BytesOf(ids) + BytesOf(dy) + (add ? used : 0),
           .bytes_written = add ? used : BytesOf(dtable),
           .vector_flops = dy.numel()};
@@ -141,9 +140,8 @@ Traffic CopyRangeTraffic(const ops::AxisRange& range, const Tensor& x, const Ten
   const int64_t extent = x.shape()[range.axis];
   const int64_t count = extent > 0 ? x.numel() / extent * range.count : 0;
   const int64_t from = count * SizeAt(x.dtype()), to = count * SizeAt(y.dtype());
-  return {.bytes_read = from + (add ? to : 0),
-          .bytes_written = to,
-          .vector_flops = add ? count : 0};
+  return {
+      .bytes_read = from + (add ? to : 0), .bytes_written = to, .vector_flops = add ? count : 0};
 }
 
 Traffic SelectTraffic(const Tensor& /*x*/, int /*axis*/, const Tensor& indices, const Tensor& y) {

@@ -1,5 +1,5 @@
-// What the kernels whose traffic is not "each operand once" ask of the device, from the arguments of
-// their slots: plain functions of extents and dtypes. They state what the CUDA kernels promise;
+// What the kernels whose traffic is not "each operand once" ask of the device, from the arguments
+// of their slots: plain functions of extents and dtypes. They state what the CUDA kernels promise;
 // kernels that a slot consists of are added up unless said otherwise. Bytes are those that a
 // kernel's loads and stores ask for, whether or not a cache has them; the products of the GEMM
 // library read each operand once.
@@ -42,7 +42,7 @@ struct TssaPasses {
 };
 inline constexpr TssaPasses kTssaPasses{.w_reads = 2};  // energies; the rest on chip
 inline constexpr TssaPasses kTssaBackwardPasses{.w_reads = 2, .dy_reads = 2};
-inline constexpr TssaPasses kCausalTssaPasses{.w_reads = 3};  // F1, F2, F3
+inline constexpr TssaPasses kCausalTssaPasses{.w_reads = 3};                         // F1, F2, F3
 inline constexpr TssaPasses kCausalTssaBackwardPasses{.w_reads = 3, .dy_reads = 3};  // R1, R2, R3
 
 Traffic TssaTraffic(const ops::TssaInputs& in);

@@ -29,10 +29,12 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       // cuda/gpu.h includes the emulator where the compiler is not nvcc.
       {"cuda", {"ops", "autograd", "autograd/base", "tests"}},
       {"models", {"ops", "autograd", "autograd/base"}},
+      {"roofline", {"ops", "autograd", "autograd/base"}},
       {"trainers", {"models", "ops", "data", "autograd", "autograd/base"}},
-      {"tools", {"trainers", "models", "ops", "data", "autograd", "autograd/base"}},
+      {"tools", {"trainers", "roofline", "models", "ops", "data", "autograd", "autograd/base"}},
       {"tests",
-       {"tools", "trainers", "models", "cuda", "ops", "data", "autograd", "autograd/base"}},
+       {"tools", "trainers", "roofline", "models", "cuda", "ops", "data", "autograd",
+        "autograd/base"}},
   };
   return *table;
 }

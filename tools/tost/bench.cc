@@ -263,7 +263,8 @@ absl::Status BenchDecode(const BenchOptions& options) {
 }  // namespace
 
 void AddBenchCommands(CLI::App& app, Commands& commands) {
-  CLI::App* bench = app.add_subcommand("bench", "Speed on this machine, one JSON line each");
+  CLI::App* bench =
+      app.add_subcommand("bench", "Speed on this machine, one JSON line each; floors of others");
   bench->require_subcommand(1);
   auto options = std::make_shared<BenchOptions>();
 
@@ -305,6 +306,8 @@ void AddBenchCommands(CLI::App& app, Commands& commands) {
   decode.Add("repeats", options->repeats, "Timed repetitions; the median counts");
   decode.AddDevice(options->device);
   decode.set_run([options] { return BenchDecode(*options); });
+
+  AddRooflineCommand(*bench, commands);
 }
 
 }  // namespace tost

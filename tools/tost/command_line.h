@@ -91,6 +91,8 @@ void AddInspectCommands(CLI::App& app, Commands& commands);
 void AddBenchCommands(CLI::App& app, Commands& commands);
 void AddBenchKernelsCommand(CLI::App& bench, Commands& commands);
 void AddInfoCommand(CLI::App& app, Commands& commands);
+// Below `tost bench`.
+void AddRooflineCommand(CLI::App& bench, Commands& commands);
 
 // The arguments as CLI11 should see them: `-` inside option names as `_`, and the settings of
 // `--config FILE` (or of the config.toml of `--resume FOLDER`) put in before the user's own, which
