@@ -1,20 +1,20 @@
 #include "tests/cuda/executor.h"
-#include "tests/simt/simt.h"
+#include "tests/simt/emulator.h"
 
 namespace tost::executor {
 
 bool IsAvailable() { return true; }
 bool HasDouble() { return true; }
-bool ChecksEveryAccess() { return simt::checks_accesses(); }
+bool ChecksEveryAccess() { return simt::ChecksAccesses(); }
 std::vector<std::string> ThreadOrders() {
   if (ChecksEveryAccess()) return {"random 1"};
   return {"forward", "reverse", "random 1", "random 2"};
 }
 void UseThreadOrder(const std::string& order) {
-  simt::options& options = simt::opts();
-  options.schedule = order == "forward"   ? simt::order::forward
-                     : order == "reverse" ? simt::order::reverse
-                                          : simt::order::random;
+  simt::Options& options = simt::options();
+  options.order = order == "forward"   ? simt::Order::kForward
+                  : order == "reverse" ? simt::Order::kReverse
+                                       : simt::Order::kRandom;
   options.seed = order == "random 2" ? 2 : 1;
 }
 

@@ -1,210 +1,318 @@
-// race.cpp - access checker. Kernel files are compiled with -fsanitize=thread, but instead of
-// libtsan the program links this file, which defines the __tsan_* callbacks itself: every load and
-// store of a kernel arrives here with its address. Reports races (shared and global), accesses
-// outside live device memory, reads of bytes never written, and accesses to another thread's stack.
-// Not instrumented itself.
+#include "tests/simt/checker.h"
+
 #include <link.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "tests/simt/simt_impl.h"
+#include "tests/simt/checks.h"
+#include "tests/simt/execution.h"
+#include "tests/simt/memory.h"
+#include "tests/simt/report.h"
+#include "tests/simt/runtime.h"
+#include "tests/simt/shadow.h"
 
-extern "C" char __executable_start, end;  // bounds of the program image, from the linker
 namespace tost::simt {
-// One cell per 4 bytes. who: 0 = nobody; else thread+1, with block in the high half; many = several
-// readers.
-struct cell {
-  std::uint32_t wb, rb, wt, rt;
-  std::uint16_t wid, rid;
-  std::uint8_t wmask, rmask, watomic, init;
-};
-constexpr std::uint16_t many_block = 0xfffe, many_grid = 0xffff;
-struct shadow {
-  std::size_t n;
-  std::vector<cell> c;
-  std::uint64_t launch = 0;
-};
-static std::map<const char*, shadow> global_sh, shared_sh;
-static shadow* last_sh = nullptr;
-static const char* last_p = nullptr;
-static std::uint64_t launch_no = 0;
-static const char* tls_p = nullptr;
-static std::size_t tls_n = 0;  // thread-local block of the program
+namespace {
 
-static bool ordered(const fiber& f, std::uint16_t tid,
-                    std::uint32_t t) {  // did that access happen before f's last sync?
-  if (t < f.block_t) return true;
-  return tid < many_block && (tid - 1u) / 32 == f.id / 32 && t < f.warp_t &&
-         (f.warp_mask >> ((tid - 1u) & 31) & 1);
+struct Checker {
+  std::map<const char*, Shadow> device;
+  std::map<const char*, Shadow> shared;  // of the running block
+  Shadow* last = nullptr;                // the one that the access before was in
+  std::map<std::string, AccessCount> counts;
+  AccessCount* count = nullptr;  // of the running kernel
+  uint32_t operation = 0;
+  bool inside = false;  // a check is running
+};
+Checker& checker = *new Checker;
+
+// Whether what a thread of this block did at that time is ordered before what `self` does now.
+bool IsOrdered(const Fiber& self, const Toucher& earlier) {
+  if (earlier.time < self.block_time) return true;
+  if (earlier.thread >= kSeveralOfBlock) return false;
+  const unsigned thread = earlier.thread - 1u;
+  return thread / kWarpSize == self.id / kWarpSize && earlier.time < self.warp_time &&
+         (self.warp_mask >> (thread % kWarpSize) & 1) != 0;
 }
-static void access(const void* a, unsigned n, bool write, bool atomic, const void* site) {
-  worker* w = W;
-  if (!w || !w->cur) return;
-  fiber& f = *w->cur;
-  const char* p = static_cast<const char*>(a);
-  if (std::size_t off = std::size_t(p - w->stacks); off < w->nstacks * stack_bytes) {
-    if (off / stack_bytes != f.id)
-      fail("access to the stack of another thread: " + where() + " at " + site_name(site));
+
+bool IsSelf(const Toucher& toucher) {
+  return toucher.operation == checker.operation && toucher.block == execution.block &&
+         toucher.thread == execution.current->id + 1;
+}
+
+bool IsUnordered(const Toucher& earlier) {
+  if (earlier.thread == 0 || IsSelf(earlier)) return false;
+  if (earlier.operation != checker.operation) return !IsOrderedBeforeCurrent(earlier.operation);
+  if (earlier.block != execution.block || earlier.thread == kSeveralOfGrid) return true;
+  return !IsOrdered(*execution.current, earlier);
+}
+
+std::string Describe(const Toucher& toucher) {
+  if (toucher.operation != checker.operation) {
+    return toucher.thread == kNoKernel ? "a copy, fill or host library" : "an earlier launch";
+  }
+  if (toucher.thread == kSeveralOfGrid) return "several blocks";
+  const std::string block = "block " + std::to_string(toucher.block);
+  if (toucher.thread == kSeveralOfBlock) return "several threads of " + block;
+  return block + ", thread " + std::to_string(toucher.thread - 1);
+}
+
+const char* Name(Access access) {
+  switch (access) {
+    case Access::kRead:
+      return "read";
+    case Access::kWrite:
+      return "write";
+    default:
+      return "atomic";
+  }
+}
+
+const char* Space(const Shadow& shadow) { return shadow.shared() ? "shared" : "global"; }
+
+[[noreturn]] void FailRace(const Shadow& shadow, Access access, bool after_write,
+                           const Toucher& earlier, const void* site) {
+  const std::string missing =
+      earlier.operation != checker.operation ? " (no stream, event or wait is between them)" : "";
+  Fail(std::string("race on ") + Space(shadow) + " memory: " + Name(access) +
+           " after an unordered " + (after_write ? "write" : "read") + " by " + Describe(earlier) +
+           missing,
+       site);
+}
+
+Toucher Self() {
+  return {.operation = checker.operation,
+          .block = execution.block,
+          .time = execution.clock,
+          .thread = static_cast<uint16_t>(execution.current->id + 1)};
+}
+
+void NoteRead(Cell& cell) {
+  Toucher& reader = cell.reader;
+  // Readers of which a writer would be told by its own order need not be remembered.
+  if (reader.operation != checker.operation || !IsUnordered(reader)) {
+    reader = Self();
     return;
   }
-  if (!write && p >= static_cast<char*>(w->ctx) &&
-      p + n <= static_cast<char*>(w->ctx) + w->ctx_bytes)
-    return;  // kernel parameters
-  for (const void* v : {(const void*)&threadIdx, (const void*)&blockIdx, (const void*)&blockDim,
-                        (const void*)&gridDim})
-    if (!write && p >= v && p + n <= static_cast<const char*>(v) + 12) return;
-  ++w->c.accesses;
-  if (!last_sh || p < last_p || p + n > last_p + last_sh->n) {
-    last_sh = nullptr;
-    for (auto* m : {&shared_sh, &global_sh}) {
-      auto it = m->upper_bound(p);
-      if (it != m->begin() && (--it, p + n <= it->first + it->second.n)) {
-        last_p = it->first;
-        last_sh = &it->second;
-        break;
-      }
-    }
-  }
-  const bool sh = last_sh && last_sh->launch == ~0ull;
-  if (!last_sh || (!sh && !device_region(p))) {
-    last_sh = nullptr;
-    if (tls_n && p >= tls_p && p + n <= tls_p + tls_n) {
-      shared_sh[tls_p] = {tls_n, std::vector<cell>((tls_n + 3) / 4), ~0ull};
-      return access(a, n, write, atomic, site);
-    }  // plain __shared__
-    for (auto& r : w->statics)
-      if (p >= r.p && p + n <= r.p + r.n) {
-        auto& s = shared_sh[r.p];
-        s = {r.n, std::vector<cell>((r.n + 3) / 4), ~0ull};
-        return access(a, n, write, atomic, site);
-      }
-    if (!write && p >= &__executable_start && p < &end) return;  // constants and __constant__ data
-    char b[64];
-    std::snprintf(b, sizeof b, "%s of %u bytes at %p ", write ? "write" : "read", n, a);
-    fail(std::string("illegal ") + b + "(not in device or shared memory): " + where() + " at " +
-         site_name(site));
-  }
-  if (reinterpret_cast<std::uintptr_t>(p) % (n >= 16 ? 16 : n))
-    fail("misaligned access: " + where() + " at " + site_name(site));
-  if (!sh && last_sh->launch != launch_no) {  // new launch: forget accesses, keep init bits
-    for (auto& c : last_sh->c) {
-      auto i = c.init;
-      c = {};
-      c.init = i;
-    }
-    last_sh->launch = launch_no;
-  }
-  const std::uint32_t blk = w->block;
-  const std::uint16_t me = std::uint16_t(f.id + 1);
-  for (std::size_t o = std::size_t(p - last_p), e = o + n; o < e;) {
-    cell& c = last_sh->c[o / 4];
-    const unsigned lo = o % 4, len = unsigned(std::min<std::size_t>(4 - lo, e - o));
-    const std::uint8_t m = std::uint8_t(((1u << len) - 1) << lo);
-    o += len;
-    const bool w_conf = c.wid && (c.wmask & m) && !(atomic && c.watomic) &&
-                        (c.wb != blk || (c.wid != me && !ordered(f, c.wid, c.wt)));
-    const bool r_conf =
-        write && c.rid && (c.rmask & m) &&
-        (c.rid == many_grid || c.rb != blk || (c.rid != me && !ordered(f, c.rid, c.rt)));
-    if (w_conf || r_conf)
-      fail(std::string("race on ") + (sh ? "shared" : "global") + " memory: " +
-           (atomic  ? "atomic"
-            : write ? "write"
-                    : "read") +
-           " after unordered " + (w_conf ? "write" : "read") + " by block " +
-           std::to_string(w_conf ? c.wb : c.rb) +
-           (!w_conf && c.rid >= many_block
-                ? std::string(", several threads")
-                : ", thread " + std::to_string(int(w_conf ? c.wid : c.rid) - 1)) +
-           ": " + where() + " at " + site_name(site));
-    if ((!write || atomic) && (c.init & m) != m)
-      fail(std::string("read of uninitialised ") + (sh ? "shared" : "global") +
-           " memory: " + where() + " at " + site_name(site));
-    if (write) {
-      c.wid = me;
-      c.wb = blk;
-      c.wt = w->clock;
-      c.watomic = atomic;
-      c.wmask = m;
-      c.init |= m;
-      c.rid = 0;
-      c.rmask = 0;
-    } else if (!c.rid || (c.rid == me && c.rb == blk) ||
-               (c.rb == blk && c.rid < many_block && ordered(f, c.rid, c.rt))) {
-      c.rid = me;
-      c.rb = blk;
-      c.rt = w->clock;
-      c.rmask = m;
-    } else {
-      c.rid = c.rb == blk && c.rid != many_grid ? many_block : many_grid;
-      c.rt = w->clock;
-      c.rmask |= m;
-    }
-  }
+  const bool same_block = reader.block == execution.block && reader.thread != kSeveralOfGrid;
+  reader.thread = same_block ? kSeveralOfBlock : kSeveralOfGrid;
+  reader.time = execution.clock;
 }
-static void begin_block(worker& w) {
-  shared_sh.clear();
-  last_sh = nullptr;
-  if (w.dyn.p) shared_sh[w.dyn.p] = {w.dyn.n, std::vector<cell>((w.dyn.n + 3) / 4), ~0ull};
-}
-static void mark_initialised(const void* p,
-                             std::size_t n) {  // cudaMemcpy / cudaMemset from the host
-  auto it = global_sh.upper_bound(static_cast<const char*>(p));
-  if (it == global_sh.begin()) return;
-  --it;
-  const std::size_t o = std::size_t(static_cast<const char*>(p) - it->first);
-  for (std::size_t i = o; i < o + n; ++i) it->second.c[i / 4].init |= std::uint8_t(1u << i % 4);
-}
-static struct install {
-  install() {
-    hooks.host_write = mark_initialised;
-    dl_iterate_phdr(
-        [](dl_phdr_info* i, std::size_t, void*) {
-          for (int k = 0; k < i->dlpi_phnum; ++k)
-            if (i->dlpi_phdr[k].p_type == PT_TLS) {
-              tls_p = static_cast<char*>(i->dlpi_tls_data);
-              tls_n = i->dlpi_phdr[k].p_memsz;
-            }
-          return 1;
-        },
-        nullptr);  // first entry = the program itself
-    hooks.block_begin = begin_block;
-    hooks.launch_begin = [](worker&) {
-      ++launch_no;
-      last_sh = nullptr;
-    };
-    hooks.atomic = [](const void* p, unsigned n, bool wr, const void* site) {
-      access(p, n, wr, true, site);
-    };
-    hooks.device_alloc = [](void* p, std::size_t n) {
-      last_sh = nullptr;
-      char* q = static_cast<char*>(p);
-      std::erase_if(global_sh,
-                    [=](auto& kv) { return kv.first < q + n && q < kv.first + kv.second.n; });
-      global_sh[q] = {n, std::vector<cell>((n + 3) / 4), 0};
-    };
-  }
-} install_;
-}  // namespace tost::simt
 
-#define RA __builtin_return_address(0)
-#define HOOK(n)                                                                               \
-  extern "C" void __tsan_read##n(void* p) { simt::access(p, n, false, false, RA); }           \
-  extern "C" void __tsan_write##n(void* p) { simt::access(p, n, true, false, RA); }           \
-  extern "C" void __tsan_unaligned_read##n(void* p) { simt::access(p, n, false, false, RA); } \
-  extern "C" void __tsan_unaligned_write##n(void* p) { simt::access(p, n, true, false, RA); }
-HOOK(1) HOOK(2) HOOK(4) HOOK(8) HOOK(16) extern "C" {
-  void __tsan_init() {}
-  void __tsan_func_entry(void*) {}
-  void __tsan_func_exit() {}
-  void __tsan_vptr_update(void**, void*) {}
-  void __tsan_vptr_read(void**) {}
-  void __tsan_read_range(void* p, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) simt::access((char*)p + i, 1, false, false, RA);
+void CheckCell(const Shadow& shadow, Cell& cell, Access access, const void* site) {
+  const bool reads = access != Access::kWrite, writes = access != Access::kRead;
+  const bool both_atomic = access == Access::kAtomic && cell.atomic;
+  if (!both_atomic && IsUnordered(cell.writer)) {
+    FailRace(shadow, access, true, cell.writer, site);
   }
-  void __tsan_write_range(void* p, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) simt::access((char*)p + i, 1, true, false, RA);
+  if (writes && IsUnordered(cell.reader)) {
+    FailRace(shadow, access, false, cell.reader, site);
   }
+  if (reads && !cell.written) {
+    Fail(std::string("read of uninitialised ") + Space(shadow) + " memory", site);
+  }
+  if (!writes) return NoteRead(cell);
+  cell.writer = Self();
+  cell.reader = {};
+  cell.atomic = access == Access::kAtomic;
+  cell.written = true;
 }
+
+// Data of the program that no code can change: constants, tables.
+bool IsConstantOfProgram(const char* p) {
+  static const std::vector<std::pair<const char*, const char*>> ranges = [] {
+    std::vector<std::pair<const char*, const char*>> found;
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, size_t, void* all) {
+          for (int i = 0; i < object->dlpi_phnum; ++i) {
+            const auto& segment = object->dlpi_phdr[i];
+            if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+            const auto* begin = reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
+            static_cast<decltype(found)*>(all)->emplace_back(begin, begin + segment.p_memsz);
+          }
+          return 0;
+        },
+        &found);
+    return found;
+  }();
+  for (const auto& [begin, end] : ranges) {
+    if (p >= begin && p < end) return true;
+  }
+  return false;
+}
+
+// Whether the access needs no check: a local variable, an argument, threadIdx, a constant.
+bool IsPrivate(const char* p, size_t bytes, Access access, const void* site) {
+  const Execution& e = execution;
+  const auto on_stacks = static_cast<size_t>(p - e.stacks);
+  if (on_stacks < e.stack_count * kStackBytes) {
+    if (on_stacks / kStackBytes != e.current->id) {
+      Fail(std::string(Name(access)) + " on the stack of another thread", site);
+    }
+    return true;
+  }
+  if (access != Access::kRead) return false;
+  const auto inside = [&](const void* begin, size_t size) {
+    const auto* b = static_cast<const char*>(begin);
+    return p >= b && p + bytes <= b + size;
+  };
+  return inside(e.call->arguments.get(), e.call->argument_bytes) ||
+         inside(&threadIdx, sizeof(threadIdx)) || inside(&blockIdx, sizeof(blockIdx)) ||
+         inside(&blockDim, sizeof(blockDim)) || inside(&gridDim, sizeof(gridDim)) ||
+         IsConstantOfProgram(p);
+}
+
+Shadow* FindShared(const char* p) {
+  const auto holds = [p](const SharedMemory& array) {
+    return array.begin != nullptr && p >= array.begin && p < array.begin + array.bytes;
+  };
+  const SharedMemory* found = holds(execution.dynamic) ? &execution.dynamic : nullptr;
+  for (const SharedMemory& array : execution.declared) {
+    if (holds(array)) found = &array;
+  }
+  if (found == nullptr) return nullptr;
+  return &checker.shared.try_emplace(found->begin, found->begin, found->bytes, true).first->second;
+}
+
+Shadow* FindDevice(const char* p) {
+  const MemoryBlock* block = DeviceBlockAt(p);
+  if (block == nullptr) return nullptr;
+  Shadow& shadow =
+      checker.device.try_emplace(block->begin, block->begin, block->capacity, false).first->second;
+  shadow.set_bytes(block->bytes);
+  return &shadow;
+}
+
+// Names what lies closest below an address that belongs to nothing.
+[[noreturn]] void FailAddress(const char* p, size_t bytes, Access access, const void* site) {
+  const std::string what = std::string(Name(access)) + " of " + std::to_string(bytes) + " bytes ";
+  const char* begin = nullptr;
+  size_t size = 0;
+  const char* thing = "";
+  const auto consider = [&](const char* other, size_t other_size, const char* name) {
+    if (other == nullptr || p < other || other < begin) return;
+    if (p > other + other_size + kGap) return;
+    begin = other;
+    size = other_size;
+    thing = name;
+  };
+  for (const SharedMemory& array : execution.declared) {
+    consider(array.begin, array.bytes, "shared array");
+  }
+  consider(execution.dynamic.begin, execution.dynamic.bytes, "dynamic shared array");
+  if (const MemoryBlock* block = DeviceBlockAt(p, kGap); block != nullptr) {
+    consider(block->begin, block->bytes, "tensor");
+  }
+  if (begin != nullptr) {
+    Fail("out of bounds: " + what + std::to_string(p + bytes - begin - size) +
+             " bytes past the end of a " + thing + " of " + std::to_string(size) + " bytes",
+         site);
+  }
+  if (PinnedBlockAt(p) != nullptr) Fail(what + "in pinned host memory", site);
+  Fail(what + "in memory that is not the device's: a host pointer, or far out of bounds", site);
+}
+
+Shadow& FindShadow(const char* p, size_t bytes, Access access, const void* site) {
+  if (checker.last == nullptr || !checker.last->Holds(p, bytes)) {
+    checker.last = FindShared(p);
+    if (checker.last == nullptr) checker.last = FindDevice(p);
+    if (checker.last == nullptr || !checker.last->Holds(p, bytes)) {
+      checker.last = nullptr;
+      FailAddress(p, bytes, access, site);
+    }
+  }
+  return *checker.last;
+}
+
+void Check(const char* p, size_t bytes, Access access, const void* site) {
+  if (IsPrivate(p, bytes, access, site)) return;
+  Shadow& shadow = FindShadow(p, bytes, access, site);
+  constexpr size_t kWidest = 16;
+  const bool one_access = (bytes & (bytes - 1)) == 0 && bytes <= kWidest;
+  if (one_access && reinterpret_cast<uintptr_t>(p) % bytes != 0) {
+    Fail("misaligned " + std::string(Name(access)) + " of " + std::to_string(bytes) + " bytes",
+         site);
+  }
+  if (!shadow.shared()) {
+    if (access != Access::kWrite) checker.count->read += static_cast<int64_t>(bytes);
+    if (access != Access::kRead) checker.count->written += static_cast<int64_t>(bytes);
+  }
+  shadow.ForEachCell(p, bytes, [&](Cell& cell) { CheckCell(shadow, cell, access, site); });
+}
+
+void BeginLaunch() {
+  checker.inside = false;  // a failed check never returned
+  checker.operation = CurrentOperation();
+  checker.last = nullptr;
+  checker.count = &checker.counts[KernelName(execution.call->kernel)];
+  ++checker.count->launches;
+}
+
+void BeginBlock() {
+  checker.shared.clear();
+  checker.last = nullptr;
+}
+
+void Forget(const void* begin, size_t) {
+  checker.device.erase(static_cast<const char*>(begin));
+  checker.last = nullptr;
+}
+
+void CheckTransfer(const void* begin, size_t bytes, bool writes) {
+  const char* p = static_cast<const char*>(begin);
+  Shadow* shadow = FindDevice(p);
+  if (shadow == nullptr || !shadow->Holds(p, bytes)) return;  // reported by who calls
+  checker.operation = CurrentOperation();
+  const char* what = writes ? "write" : "read";
+  shadow->ForEachCell(p, bytes, [&](Cell& cell) {
+    const auto races_with = [](const Toucher& earlier) {
+      return earlier.thread != 0 && earlier.operation != checker.operation &&
+             !IsOrderedBeforeCurrent(earlier.operation);
+    };
+    if (DefectIsKept()) return;
+    if (races_with(cell.writer) || (writes && races_with(cell.reader))) {
+      ReportDefect(std::string("race on global memory: a copy, fill or host library ") + what +
+                   "s after an unordered access by an earlier operation (no stream, event or wait "
+                   "is between them)");
+    } else if (!writes && !cell.written) {
+      ReportDefect("a copy or host library reads uninitialised global memory");
+    }
+    Toucher& toucher = writes ? cell.writer : cell.reader;
+    toucher = {.operation = checker.operation, .thread = kNoKernel};
+    if (!writes) return;
+    cell.reader = {};
+    cell.atomic = false;
+    cell.written = true;
+  });
+}
+
+const Checks kChecks = {
+    .begin_launch = &BeginLaunch,
+    .begin_block = &BeginBlock,
+    .atomic = [](const void* address, size_t bytes,
+                 const void* site) { CheckAccess(address, bytes, Access::kAtomic, site); },
+    .forget = &Forget,
+    .read = [](const void* begin, size_t bytes) { CheckTransfer(begin, bytes, false); },
+    .write = [](const void* begin, size_t bytes) { CheckTransfer(begin, bytes, true); },
+};
+[[maybe_unused]] const bool installed = [] {
+  checks = &kChecks;
+  return true;
+}();
+
+}  // namespace
+
+void CheckAccess(const void* address, size_t bytes, Access access, const void* site) {
+  // What the checker calls may itself be an instrumented copy of an inline function.
+  if (checker.inside || execution.current == nullptr) return;
+  checker.inside = true;
+  Check(static_cast<const char*>(address), bytes, access, site);
+  checker.inside = false;
+}
+
+std::map<std::string, AccessCount> AccessCounts() { return checker.counts; }
+void ResetAccessCounts() { checker.counts.clear(); }
+
+}  // namespace tost::simt
