@@ -1,5 +1,5 @@
 // The elementary functions of the functors in ops/*_functors.h, for float and double: the one place
-// that decides which library computes them.
+// that decides which library computes them, on any device.
 #ifndef TOST_OPS_FUNCTOR_MATH_H_
 #define TOST_OPS_FUNCTOR_MATH_H_
 

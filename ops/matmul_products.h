@@ -7,7 +7,7 @@
 
 #include "autograd/base/errors.h"
 #include "autograd/shape.h"
-#include "ops/cpu/broadcast_map.h"
+#include "ops/merged_axes.h"
 
 namespace tost::ops {
 
@@ -15,7 +15,7 @@ namespace tost::ops {
 // last two axes where asked. Where c repeats along a batch axis, products are summed.
 struct MatmulProducts {
   int64_t m, n, k, count;
-  cpu::BroadcastPlan<3> plan;  // of the batch axes: operands a, b, c, in matrices
+  BroadcastPlan<3> plan;  // of the batch axes: operands a, b, c, in matrices
 
   MatmulProducts(bool transpose_a, bool transpose_b, const Shape& a, const Shape& b, const Shape& c)
       : m(c[-2]),
@@ -42,7 +42,7 @@ struct MatmulProducts {
 
   // How far, in matrices, each operand's lies from its first, for one batch index.
   std::array<int64_t, 3> Offsets(int64_t index) const {
-    const cpu::RunCursor<3> cursor(plan, index / plan.inner());
+    const RunCursor<3> cursor(plan, index / plan.inner());
     std::array<int64_t, 3> offsets;
     for (int i = 0; i < 3; ++i) {
       offsets[i] = cursor.offset(i) + index % plan.inner() * plan.strides[i][plan.rank - 1];

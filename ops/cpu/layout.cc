@@ -5,6 +5,7 @@
 
 #include "autograd/base/parallel.h"
 #include "ops/cpu/dispatch.h"
+#include "ops/merged_axes.h"
 
 namespace tost::ops::cpu {
 namespace {
@@ -20,36 +21,6 @@ void CopyRun(const From* from, int64_t count, bool add, To* to) {
     std::copy_n(from, count, to);
   }
 }
-
-// The axes of the result of a permutation with the operand's strides, neighbours merged where the
-// operand walks them in step, outermost first.
-struct PermutePlan {
-  int rank = 0;
-  std::array<int64_t, Shape::kMaxRank> extents{}, x_strides{}, y_strides{};
-
-  PermutePlan(const Shape& x, std::span<const int> axes) {
-    for (int axis : axes) {
-      const int64_t extent = x[axis], stride = x.After(axis);
-      if (extent == 1) continue;
-      if (rank > 0 && x_strides[rank - 1] == stride * extent) {
-        extents[rank - 1] *= extent;
-        x_strides[rank - 1] = stride;
-      } else {
-        extents[rank] = extent;
-        x_strides[rank++] = stride;
-      }
-    }
-    if (rank == 0) {
-      extents[0] = x_strides[0] = 1;
-      rank = 1;
-    }
-    int64_t stride = 1;
-    for (int i = rank - 1; i >= 0; --i) {
-      y_strides[i] = stride;
-      stride *= extents[i];
-    }
-  }
-};
 
 // The result is cut into tiles of `rows` positions of the axis `across` by `columns` of the last
 // axis.

@@ -1,12 +1,12 @@
 #include "ops/cpu/reduce.h"
 
 #include <algorithm>
-#include <array>
 
 #include "autograd/base/parallel.h"
 #include "ops/cpu/broadcast_map.h"
 #include "ops/cpu/dispatch.h"
 #include "ops/cpu/fold.h"
+#include "ops/merged_axes.h"
 #include "ops/reduce_functors.h"
 
 namespace tost::ops::cpu {
@@ -19,64 +19,6 @@ constexpr int64_t kColumns = 512;   // widest strip of results that one task kee
 constexpr int64_t kSegment = 8192;  // longest piece of a contiguous run
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Neighbouring axes of one kind, as offsets into x.
-class AxisGroup {
- public:
-  void AddOutermost(int64_t extent, int64_t stride, bool merge) {
-    count_ *= extent;
-    if (merge) {
-      extents_[rank_ - 1] *= extent;
-    } else {
-      extents_[rank_] = extent;
-      strides_[rank_++] = stride;
-    }
-  }
-  int64_t count() const { return count_; }
-  int64_t Offset(int64_t index) const {
-    int64_t offset = 0;
-    for (int i = 0; i < rank_; ++i) {
-      offset += index % extents_[i] * strides_[i];
-      index /= extents_[i];
-    }
-    return offset;
-  }
-
- private:
-  int rank_ = 0;
-  int64_t count_ = 1;
-  std::array<int64_t, Shape::kMaxRank> extents_{}, strides_{};  // innermost first
-};
-
-// x as kept and reduced axes around one innermost, contiguous run.
-struct ReducePlan {
-  AxisGroup kept, reduced;  // without the innermost run
-  int64_t inner = 1;
-  bool inner_kept = true;
-
-  ReducePlan(const Shape& x, const Shape& out) {
-    const Shape strides = BroadcastStrides(out, x);
-    int64_t stride = 1;
-    bool started = false, in_run = true, last_kept = true;
-    for (int axis = x.rank() - 1; axis >= 0; --axis) {
-      const int64_t extent = x[axis];
-      if (extent == 1) continue;
-      const bool is_kept = strides[axis] != 0;
-      if (!started) inner_kept = is_kept;
-      const bool merge = started && is_kept == last_kept;
-      in_run = in_run && (!started || merge);
-      if (in_run) {
-        inner *= extent;
-      } else {
-        (is_kept ? kept : reduced).AddOutermost(extent, stride, merge);
-      }
-      started = true;
-      last_kept = is_kept;
-      stride *= extent;
-    }
-  }
-  int64_t outputs() const { return kept.count() * (inner_kept ? inner : 1); }
-};
 
 // The reduced rows of a plan, cut into parts.
 struct Parts {

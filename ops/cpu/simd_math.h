@@ -1,6 +1,9 @@
 // Elementary functions that the compiler vectorises inside plain loops: branch-free polynomials for
 // float, the C library for double. A call of std::exp in such a loop would cost six times as much.
 //
+// Kernels for other devices use them as well: the functors of ops/ are the same polynomials
+// anywhere.
+//
 // All are exact in their special cases: 0, ±inf and NaN map as in std::. Bounds for float, measured
 // by tests/ops/simd_math_test.cc against std:: in double over dense sweeps of all exponents:
 //
@@ -14,11 +17,13 @@
 #include <cmath>
 #include <cstdint>
 
+#include "autograd/base/bfloat16.h"
+
 namespace tost::ops::cpu {
 
 // condition ? a : b without a branch. The plain conditional is turned into control flow by GCC's
 // jump threading where an operand is constant, and a loop with control flow is not vectorised.
-inline float Select(bool condition, float a, float b) {
+TOST_HD inline float Select(bool condition, float a, float b) {
   const int32_t mask = -static_cast<int32_t>(condition);
   return std::bit_cast<float>((std::bit_cast<int32_t>(a) & mask) |
                               (std::bit_cast<int32_t>(b) & ~mask));
@@ -27,7 +32,7 @@ inline float Select(bool condition, float a, float b) {
 // e^x. x = n ln 2 + r with |r| <= ln 2 / 2 and a polynomial for e^r. The scale 2^n is applied in
 // two factors, so that results below the smallest normal number and the overflow to inf come out
 // right.
-inline float Exp(float x) {
+TOST_HD inline float Exp(float x) {
   constexpr float kLog2E = 1.44269504089f;
   constexpr float kLn2High = 0.693359375f;  // few bits: n · kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4f;
@@ -50,10 +55,10 @@ inline float Exp(float x) {
   const float scale1 = std::bit_cast<float>((exponent - half + 127) << 23);
   return p * scale0 * scale1;
 }
-inline double Exp(double x) { return std::exp(x); }
+TOST_HD inline double Exp(double x) { return std::exp(x); }
 
 // Natural logarithm. x = 2^e · (1 + f) with 1 + f in [√½, √2).
-inline float Log(float x) {
+TOST_HD inline float Log(float x) {
   constexpr float kInfinity = __builtin_inff();
   const bool subnormal = x < 1.17549435e-38f;
   const float scaled = Select(subnormal, x * 8388608.0f, x);         // 2^23
@@ -77,11 +82,11 @@ inline float Log(float x) {
   y = Select(x == 0.0f, -kInfinity, y);
   return Select(x < 0.0f, __builtin_nanf(""), y);
 }
-inline double Log(double x) { return std::log(x); }
+TOST_HD inline double Log(double x) { return std::log(x); }
 
 // The error function: an odd polynomial near 0, 1 − e^q(|x|) away from it. Both sides are evaluated
 // and one is chosen.
-inline float Erf(float x) {
+TOST_HD inline float Erf(float x) {
   const float magnitude = __builtin_fabsf(x);
   const float t = Select(magnitude > 4.0f, 4.0f, magnitude);  // erf(4) rounds to 1
   const float s = t * t;
@@ -101,10 +106,10 @@ inline float Erf(float x) {
   const float near = p * x + x;
   return Select(t > 0.927734375f, far, near);
 }
-inline double Erf(double x) { return std::erf(x); }
+TOST_HD inline double Erf(double x) { return std::erf(x); }
 
 // Hyperbolic tangent: an odd polynomial near 0, 1 − 2 / (e^2|x| + 1) away from it.
-inline float Tanh(float x) {
+TOST_HD inline float Tanh(float x) {
   const float magnitude = __builtin_fabsf(x);
   const float t = Select(magnitude > 10.0f, 10.0f, magnitude);  // tanh(10) rounds to 1
   const float far = 1.0f - 2.0f / (Exp(2.0f * t) + 1.0f);
@@ -117,11 +122,11 @@ inline float Tanh(float x) {
   const float near = p * s * t + t;
   return __builtin_copysignf(Select(t > 0.625f, far, near), x);
 }
-inline double Tanh(double x) { return std::tanh(x); }
+TOST_HD inline double Tanh(double x) { return std::tanh(x); }
 
 // 1 / (1 + e^−x).
 template <class T>
-inline T Sigmoid(T x) {
+TOST_HD inline T Sigmoid(T x) {
   return T(1) / (T(1) + Exp(-x));
 }
 
@@ -134,7 +139,7 @@ struct Normal {
   T bell;
 };
 
-inline Normal<float> NormalOf(float x) {
+TOST_HD inline Normal<float> NormalOf(float x) {
   const float bell = Exp(-0.5f * x * x);
   const float t = 1.0f / (1.0f + 0.325269119f * __builtin_fabsf(x));
   float p = 0.0447973029f;  // fitted to |x| <= 9.3; error of Φ 2e-9 before rounding
@@ -147,32 +152,32 @@ inline Normal<float> NormalOf(float x) {
   const float tail = p * t * bell;
   return {Select(x > 0.0f, 1.0f - tail, tail), bell};
 }
-inline Normal<double> NormalOf(double x) {
+TOST_HD inline Normal<double> NormalOf(double x) {
   return {0.5 * std::erfc(-x * 0.70710678118654752440), std::exp(-0.5 * x * x)};
 }
 
 // x Φ(x).
 template <class T>
-inline T GeluErf(T x) {
+TOST_HD inline T GeluErf(T x) {
   return x * NormalOf(x).distribution;
 }
 
 // Φ(x) + x φ(x) with φ(x) = e^(−x²/2) / √(2π).
 template <class T>
-inline T GeluErfGrad(T x) {
+TOST_HD inline T GeluErfGrad(T x) {
   const Normal<T> normal = NormalOf(x);
   return normal.distribution + x * (T(0.39894228040143267794) * normal.bell);
 }
 
 // ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))).
 template <class T>
-inline T GeluTanh(T x) {
+TOST_HD inline T GeluTanh(T x) {
   const T u = T(0.79788456080286535588) * x * (T(1) + T(0.044715) * x * x);
   return T(0.5) * x * (T(1) + Tanh(u));
 }
 
 template <class T>
-inline T GeluTanhGrad(T x) {
+TOST_HD inline T GeluTanhGrad(T x) {
   const T x2 = x * x;
   const T th = Tanh(T(0.79788456080286535588) * x * (T(1) + T(0.044715) * x2));
   const T du = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x2);
