@@ -9,7 +9,12 @@ namespace tost::cuda {
 // use, by name.
 void InstallCuda(int index) {
   InstallRuntime(DeviceType::kCuda, MakeRuntime(index));
+  InstallBinaryKernels();
+  InstallElementwiseKernels();
+  InstallLayoutKernels();
   InstallProductKernels();
+  InstallReduceKernels();
+  InstallSoftmaxKernels();
 }
 
 }  // namespace tost::cuda

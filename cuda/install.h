@@ -8,7 +8,12 @@ namespace tost::cuda {
 void InstallCuda(int index);
 
 // One per file of kernels, called by InstallCuda.
+void InstallBinaryKernels();
+void InstallElementwiseKernels();
+void InstallLayoutKernels();
 void InstallProductKernels();
+void InstallReduceKernels();
+void InstallSoftmaxKernels();
 
 }  // namespace tost::cuda
 

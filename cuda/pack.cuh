@@ -43,6 +43,30 @@ __host__ __device__ __forceinline__ void StorePack(T* to, const Numbers<S, n>& n
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
 
+// The same where the address may not be a multiple of the pack's size: which accesses are possible
+// must not change the order in which numbers are summed.
+template <int n, class T>
+__host__ __device__ __forceinline__ Numbers<Sum<T>, n> LoadNeighbours(const T* from, bool aligned) {
+  if (aligned) return LoadPack<n>(from);
+  Numbers<Sum<T>, n> numbers;
+#pragma unroll
+  for (int i = 0; i < n; ++i) numbers[i] = Widen(from[i]);
+  return numbers;
+}
+template <int n, class T, class S>
+__host__ __device__ __forceinline__ void StoreNeighbours(T* to, const Numbers<S, n>& numbers,
+                                                         bool aligned) {
+  if (aligned) return StorePack<n>(to, numbers);
+#pragma unroll
+  for (int i = 0; i < n; ++i) to[i] = Narrow<T>(numbers[i]);
+}
+
+// Whether packs of n elements can be accessed at all of these addresses.
+template <int n, class... T>
+bool Aligned(const T*... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % (n * sizeof(T)) == 0) && ...);
+}
+
 // Whether rows of `extent` elements of T at these addresses can be read in whole 16-byte packs.
 // Null addresses (absent operands) fit.
 template <class T, class... Pointers>

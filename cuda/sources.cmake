@@ -2,6 +2,11 @@
 
 # Kernels with their adapters.
 set(TOST_CUDA_KERNEL_SOURCES
+    elementwise.cu
+    elementwise_binary.cu
+    layout.cu
+    reduce.cu
+    softmax.cu
 )
 # Host code.
 set(TOST_CUDA_HOST_SOURCES
