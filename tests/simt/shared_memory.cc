@@ -14,8 +14,7 @@ constexpr int kNaNByte = 0xff;
 
 SharedMemory AllocateArray(size_t bytes, const void* tag) {
   constexpr size_t kAlignment = 128;
-  const SharedMemory array{
-      .begin = AllocateWithGap(kAlignment, bytes), .bytes = bytes, .tag = tag};
+  const SharedMemory array{.begin = AllocateWithGap(kAlignment, bytes), .bytes = bytes, .tag = tag};
   if (array.begin == nullptr) std::abort();
   std::memset(array.begin, kNaNByte, bytes);
   return array;
