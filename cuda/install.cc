@@ -9,7 +9,11 @@ namespace tost::cuda {
 // use, by name.
 void InstallCuda(int index) {
   InstallRuntime(DeviceType::kCuda, MakeRuntime(index));
+  InstallCausalTssaBackwardKernels();
+  InstallCausalTssaKernels();
   InstallProductKernels();
+  InstallTssaBackwardKernels();
+  InstallTssaKernels();
 }
 
 }  // namespace tost::cuda

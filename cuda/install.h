@@ -8,7 +8,11 @@ namespace tost::cuda {
 void InstallCuda(int index);
 
 // One per file of kernels, called by InstallCuda.
+void InstallCausalTssaBackwardKernels();
+void InstallCausalTssaKernels();
 void InstallProductKernels();
+void InstallTssaBackwardKernels();
+void InstallTssaKernels();
 
 }  // namespace tost::cuda
 

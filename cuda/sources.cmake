@@ -2,6 +2,10 @@
 
 # Kernels with their adapters.
 set(TOST_CUDA_KERNEL_SOURCES
+    causal_tssa.cu
+    causal_tssa_backward.cu
+    tssa.cu
+    tssa_backward.cu
 )
 # Host code.
 set(TOST_CUDA_HOST_SOURCES
