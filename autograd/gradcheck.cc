@@ -57,7 +57,7 @@ double Numeric(const TensorFunction& fn, std::vector<Tensor> inputs, size_t inpu
   auto at = [&](double offset) {
     std::vector<double> moved = values;
     moved[element] += offset;
-    inputs[input] = Tensor::FromHost(inputs[input].shape(), moved);
+    inputs[input] = Tensor::FromHost(inputs[input].shape(), moved, inputs[input].device());
     return Weighted(fn(inputs), weights);
   };
   return (at(h) - at(-h)) / (2 * h);
@@ -84,7 +84,8 @@ GradcheckReport Gradcheck(const TensorFunction& fn, const std::vector<Tensor>& i
   for (const Tensor& input : inputs) {
     TOST_CHECK(input.dtype() == DType::kFloat64) << "Gradcheck: inputs must be float64";
   }
-  const Tensor weights = RandomTensor(fn(inputs).shape(), kWeightSeed);
+  const Tensor y = fn(inputs);
+  const Tensor weights = RandomTensor(y.shape(), kWeightSeed).To(y.device());
 
   std::set<size_t> all;
   for (size_t i = 0; i < inputs.size(); ++i) all.insert(i);

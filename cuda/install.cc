@@ -10,11 +10,15 @@ namespace tost::cuda {
 void InstallCuda(int index) {
   InstallRuntime(DeviceType::kCuda, MakeRuntime(index));
   InstallBinaryKernels();
+  InstallCausalTssaBackwardKernels();
+  InstallCausalTssaKernels();
   InstallElementwiseKernels();
   InstallLayoutKernels();
   InstallProductKernels();
   InstallReduceKernels();
   InstallSoftmaxKernels();
+  InstallTssaBackwardKernels();
+  InstallTssaKernels();
 }
 
 }  // namespace tost::cuda

@@ -9,11 +9,15 @@ void InstallCuda(int index);
 
 // One per file of kernels, called by InstallCuda.
 void InstallBinaryKernels();
+void InstallCausalTssaBackwardKernels();
+void InstallCausalTssaKernels();
 void InstallElementwiseKernels();
 void InstallLayoutKernels();
 void InstallProductKernels();
 void InstallReduceKernels();
 void InstallSoftmaxKernels();
+void InstallTssaBackwardKernels();
+void InstallTssaKernels();
 
 }  // namespace tost::cuda
 

@@ -2,11 +2,15 @@
 
 # Kernels with their adapters.
 set(TOST_CUDA_KERNEL_SOURCES
+    causal_tssa.cu
+    causal_tssa_backward.cu
     elementwise.cu
     elementwise_binary.cu
     layout.cu
     reduce.cu
     softmax.cu
+    tssa.cu
+    tssa_backward.cu
 )
 # Host code.
 set(TOST_CUDA_HOST_SOURCES
