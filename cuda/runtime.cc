@@ -66,8 +66,12 @@ class Staging {
   }
   static bool HasPassed(const Block& block) {
     const cudaError_t status = cudaEventQuery(block.copied);
-    if (status != cudaErrorNotReady) CheckCall(status, "cudaEventQuery");
-    return status == cudaSuccess;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // clears it
+      return false;
+    }
+    CheckCall(status, "cudaEventQuery");
+    return true;
   }
   void ReleaseAll() {
     for (const Block& block : blocks_) {

@@ -23,11 +23,20 @@ double Largest(const std::vector<double>& values) {
   return largest;
 }
 
+double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (std::isfinite(a[i]) && std::isfinite(b[i])) {
+      largest = std::max(largest, std::abs(a[i] - b[i]));
+    }
+  }
+  return largest;
+}
+
 // Both NaN counts as equal.
 void ExpectClose(const std::vector<double>& actual, const std::vector<double>& expected,
-                 double tolerance, const std::string& what) {
+                 double bound, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
-  const double bound = tolerance * Largest(expected);
   for (size_t i = 0; i < actual.size(); ++i) {
     if (std::isnan(expected[i]) && std::isnan(actual[i])) continue;
     ASSERT_LE(std::abs(actual[i] - expected[i]), bound)
@@ -107,18 +116,48 @@ ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& 
   return result;
 }
 
+namespace {
+
+// How far each result of the device may be from the CPU's.
+struct Bounds {
+  double value = 0;
+  std::vector<double> gradients;
+};
+Bounds BoundsOf(const TensorFunction& fn, const std::vector<Tensor>& inputs,
+                const ValueAndGradients& expected, double tolerance) {
+  constexpr double kRoundings = 4;  // of the CPU's own error
+  ValueAndGradients truth = expected;
+  if (std::ranges::any_of(inputs, [](const Tensor& x) { return x.dtype() == DType::kFloat32; }) &&
+      std::ranges::none_of(inputs, [](const Tensor& x) { return x.dtype() == DType::kBFloat16; })) {
+    std::vector<Tensor> exact;
+    for (const Tensor& x : inputs) exact.push_back(IsFloating(x) ? As(DType::kFloat64, x) : x);
+    truth = Evaluate(fn, exact);
+  }
+  const auto bound = [&](const std::vector<double>& cpu, const std::vector<double>& exact) {
+    return std::max(tolerance * Largest(cpu), kRoundings * LargestDifference(cpu, exact));
+  };
+  Bounds bounds{.value = bound(expected.value, truth.value)};
+  for (size_t i = 0; i < expected.gradients.size(); ++i) {
+    bounds.gradients.push_back(bound(expected.gradients[i], truth.gradients[i]));
+  }
+  return bounds;
+}
+
+}  // namespace
+
 void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
                      double tolerance) {
   const ValueAndGradients expected = Evaluate(fn, cpu_inputs);
+  const Bounds bounds = BoundsOf(fn, cpu_inputs, expected, tolerance);
   const std::vector<Tensor> inputs = AllOnCuda(cpu_inputs);
   ValueAndGradients first;
   ForEachThreadOrder([&](const std::string& order) {
     SCOPED_TRACE(order);
     const ValueAndGradients actual = Evaluate(fn, inputs);
-    ExpectClose(actual.value, expected.value, tolerance, "value");
+    ExpectClose(actual.value, expected.value, bounds.value, "value");
     ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
     for (size_t i = 0; i < actual.gradients.size(); ++i) {
-      ExpectClose(actual.gradients[i], expected.gradients[i], tolerance,
+      ExpectClose(actual.gradients[i], expected.gradients[i], bounds.gradients[i],
                   "gradient of input " + std::to_string(i));
     }
     if (first.value.empty()) {

@@ -35,6 +35,9 @@ ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& 
 
 // fn on the device gives what fn gives on the CPU, value and gradients, to `tolerance` relative to
 // the largest number of each tensor (at least 1), and the same bits in every order of threads.
+// Where numbers cancel, as in gradients that sum over everything, float32 results may differ by
+// four times what the CPU's own differ from float64's; fn must take any floating type of its
+// inputs, therefore.
 void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
                      double tolerance);
 
