@@ -12,10 +12,15 @@ void InstallCuda(int index) {
   InstallBinaryKernels();
   InstallCausalTssaBackwardKernels();
   InstallCausalTssaKernels();
+  InstallDropoutKernels();
   InstallElementwiseKernels();
+  InstallEmbeddingKernels();
+  InstallLayerNormKernels();
   InstallLayoutKernels();
+  InstallLinearKernels();
   InstallProductKernels();
   InstallReduceKernels();
+  InstallResidualKernels();
   InstallSoftmaxKernels();
   InstallTssaBackwardKernels();
   InstallTssaKernels();

@@ -4,10 +4,15 @@
 set(TOST_CUDA_KERNEL_SOURCES
     causal_tssa.cu
     causal_tssa_backward.cu
+    dropout.cu
     elementwise.cu
     elementwise_binary.cu
+    embedding.cu
+    layer_norm.cu
     layout.cu
+    linear.cu
     reduce.cu
+    residual.cu
     softmax.cu
     tssa.cu
     tssa_backward.cu

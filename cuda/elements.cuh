@@ -1,0 +1,83 @@
+// Kernels in which every element stands for itself: one kernel, generic over what happens to an
+// element.
+#ifndef TOST_CUDA_ELEMENTS_CUH_
+#define TOST_CUDA_ELEMENTS_CUH_
+
+#include "cuda/gpu.h"
+#include "cuda/math.cuh"
+#include "cuda/pack.cuh"
+
+namespace tost::cuda {
+
+// n numbers in accesses of at most 16 bytes; `from` is a multiple of the smaller of 16 bytes and
+// the numbers' size. For operands wider than the elements that set n, such as float vectors beside
+// bfloat16 rows.
+template <int n, class T>
+__host__ __device__ __forceinline__ Numbers<Sum<T>, n> LoadNumbers(const T* from) {
+  constexpr int kPart = n < kPackWidth<T> ? n : kPackWidth<T>;
+  Numbers<Sum<T>, n> numbers;
+#pragma unroll
+  for (int first = 0; first < n; first += kPart) {
+    const Numbers<Sum<T>, kPart> part = LoadPack<kPart>(from + first);
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) numbers[first + i] = part[i];
+  }
+  return numbers;
+}
+
+template <int n, class T, class S>
+__host__ __device__ __forceinline__ void StoreNumbers(T* to, const Numbers<S, n>& numbers) {
+  constexpr int kPart = n < kPackWidth<T> ? n : kPackWidth<T>;
+#pragma unroll
+  for (int first = 0; first < n; first += kPart) {
+    Numbers<S, kPart> part;
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) part[i] = numbers[first + i];
+    StorePack<kPart>(to + first, part);
+  }
+}
+
+// Stores numbers, added to what is there when `add`.
+template <int n, class T, class S>
+__host__ __device__ __forceinline__ void StoreOrAdd(T* to, Numbers<S, n> numbers, bool add) {
+  if (add) {
+    const Numbers<Sum<T>, n> before = LoadNumbers<n>(to);
+#pragma unroll
+    for (int i = 0; i < n; ++i) numbers[i] = static_cast<S>(before[i]) + numbers[i];
+  }
+  StoreNumbers<n>(to, numbers);
+}
+
+inline constexpr int kElementThreads = 256;
+
+// A thread owns kPack neighbouring elements, or one of those at the end that fill no pack.
+// body.template Apply<n>(offset) does what is to be done to elements [offset, offset + n).
+template <int kPack, class Body>
+__global__ void __launch_bounds__(kElementThreads) ElementsKernel(Body body, int64_t count) {
+  const int64_t i = int64_t{blockIdx.x} * kElementThreads + threadIdx.x;
+  const int64_t packs = count / kPack;
+  if (i < packs) {
+    body.template Apply<kPack>(i * kPack);
+  } else if (i < packs + count % kPack) {
+    body.template Apply<1>(packs * kPack + (i - packs));
+  }
+}
+
+// Applies the body to `count` elements, in packs where these fit.
+template <int kPack, class Body>
+void LaunchElements(bool packs_fit, int64_t count, cudaStream_t stream, const Body& body) {
+  const auto launch = [&](auto kernel, int64_t threads) {
+    const int64_t blocks = CeilDivide<int64_t>(threads, kElementThreads);
+    gpu::Launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(kElementThreads), 0, stream, body,
+                count);
+  };
+  if (packs_fit) {
+    launch(&ElementsKernel<kPack, Body>, count / kPack + count % kPack);
+  } else {
+    launch(&ElementsKernel<1, Body>, count);
+  }
+}
+
+}  // namespace tost::cuda
+
+#endif  // TOST_CUDA_ELEMENTS_CUH_
