@@ -9,12 +9,18 @@ namespace tost::cuda {
 // use, by name.
 void InstallCuda(int index) {
   InstallRuntime(DeviceType::kCuda, MakeRuntime(index));
+  InstallAttentionKernels();
+  InstallBatchNormKernels();
   InstallBinaryKernels();
   InstallCausalTssaBackwardKernels();
   InstallCausalTssaKernels();
+  InstallClassAttentionKernels();
+  InstallConv2dKernels();
+  InstallCrossCovarianceKernels();
   InstallDropoutKernels();
   InstallElementwiseKernels();
   InstallEmbeddingKernels();
+  InstallIstaKernels();
   InstallLayerNormKernels();
   InstallLayoutKernels();
   InstallLinearKernels();

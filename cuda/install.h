@@ -8,12 +8,18 @@ namespace tost::cuda {
 void InstallCuda(int index);
 
 // One per file of kernels, called by InstallCuda.
+void InstallAttentionKernels();
+void InstallBatchNormKernels();
 void InstallBinaryKernels();
 void InstallCausalTssaBackwardKernels();
 void InstallCausalTssaKernels();
+void InstallClassAttentionKernels();
+void InstallConv2dKernels();
+void InstallCrossCovarianceKernels();
 void InstallDropoutKernels();
 void InstallElementwiseKernels();
 void InstallEmbeddingKernels();
+void InstallIstaKernels();
 void InstallLayerNormKernels();
 void InstallLayoutKernels();
 void InstallLinearKernels();

@@ -75,6 +75,13 @@ bool PacksFit(int64_t extent, const Pointers*... pointers) {
          ((reinterpret_cast<uintptr_t>(pointers) % kAccessBytes == 0) && ...);
 }
 
+// Calls run with the number of elements of an access, as a template argument: a pack of T, or one.
+template <class T, class Run>
+void VisitPack(bool packs_fit, Run&& run) {
+  if (packs_fit) return run.template operator()<kPackWidth<T>>();
+  run.template operator()<1>();
+}
+
 }  // namespace tost::cuda
 
 #endif  // TOST_CUDA_PACK_CUH_

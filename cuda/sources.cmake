@@ -2,12 +2,18 @@
 
 # Kernels with their adapters.
 set(TOST_CUDA_KERNEL_SOURCES
+    attention.cu
+    batch_norm.cu
     causal_tssa.cu
     causal_tssa_backward.cu
+    class_attention.cu
+    conv2d.cu
+    cross_covariance.cu
     dropout.cu
     elementwise.cu
     elementwise_binary.cu
     embedding.cu
+    ista.cu
     layer_norm.cu
     layout.cu
     linear.cu

@@ -12,7 +12,7 @@ namespace tost::cuda {
 inline constexpr int kGroupThreads = 256;  // of a block
 
 // The smallest power of two >= n, within [1, limit].
-inline int PowerOfTwo(int64_t n, int limit) {
+__host__ __device__ inline int PowerOfTwo(int64_t n, int limit) {
   int power = 1;
   while (power < n && power < limit) power *= 2;
   return power;

@@ -46,25 +46,12 @@ build_without_openmp() {
     build/no-openmp/tost info | grep -E '^OpenMP +absent'
 }
 
-# Compiles and links all CUDA code and checks what needs no GPU: kernels' registers and spills, the
-# arguments of cuBLASLt, what the program says where there is no driver.
-check_cuda() {
-  if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
-    echo "test: SKIPPED: no nvcc here, CUDA code is not compiled for GPUs"
-    return
-  fi
-  cmake --preset cuda-check -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=ON &&
-    cmake --build --preset cuda-check --parallel "$jobs" &&
-    ctest --preset cuda-check --parallel "$jobs" --no-tests=error
-}
-
-echo "test: about to install, check the format, build and run the tests, compile for GPUs, run the tests again under the sanitizers, and build without OpenMP"
+echo "test: about to install, check the format, build and run the tests, again under the sanitizers, and build without OpenMP"
 part "dependencies" bash tools/install_dependencies.sh
 part "format" bash tools/format.sh --check
 part "build cpu" build cpu -DTOST_TESTS=ON -DTOST_BENCHMARKS=ON -DTOST_WERROR=ON
 part "test cpu" ctest --preset cpu --parallel "$jobs" --no-tests=error
 # Sanitizers make GCC 12 warn of the standard library's own code, so warnings are no errors here.
-part "cuda check" check_cuda
 part "build asan" build asan -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=OFF
 part "test asan" ctest --preset asan --parallel "$jobs" --no-tests=error --label-exclude slow
 part "without OpenMP" build_without_openmp
