@@ -15,6 +15,7 @@ DeviceRuntime& Cpu() { return RuntimeOf(Device::Cpu()); }
 TEST(Device, PrintsItsName) {
   EXPECT_EQ(Device::Cpu().ToString(), "cpu");
   EXPECT_EQ((Device{DeviceType::kCuda, 1}).ToString(), "cuda:1");
+  EXPECT_EQ((Device{DeviceType::kCounting, 0}).ToString(), "counting");
 }
 
 TEST(CpuRuntime, BlocksAreAligned) {
