@@ -9,22 +9,22 @@
 
 namespace tost::cuda {
 
-// Calls visit(T{}) with the floating type named by `dtype`. float64 exists for gradient checks and
-// costs a third of the compile time, so only the emulated device has it.
+// Calls visit(T{}) with the type of sums and master values named by `dtype`. float64 exists for
+// gradient checks and costs a third of the compile time, so only the emulated device has it.
 template <class Visit>
-void VisitDeviceFloat(DType dtype, Visit&& visit) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return visit(float{});
-    case DType::kBFloat16:
-      return visit(bfloat16{});
-    default:
-      break;
-  }
+void VisitDeviceSum(DType dtype, Visit&& visit) {
+  if (dtype == DType::kFloat32) return visit(float{});
   if constexpr (gpu::kEmulated) {
     if (dtype == DType::kFloat64) return visit(double{});
   }
-  TOST_CHECK(false) << "CUDA kernels compute in float32 and bfloat16, got " << Name(dtype);
+  TOST_CHECK(false) << "CUDA kernels sum in float32, got " << Name(dtype);
+}
+
+// Calls visit(T{}) with the floating type named by `dtype`.
+template <class Visit>
+void VisitDeviceFloat(DType dtype, Visit&& visit) {
+  if (dtype == DType::kBFloat16) return visit(bfloat16{});
+  VisitDeviceSum(dtype, visit);
 }
 
 // Calls visit(Out{}) with the element type of a result of operands of type T: T itself, or float

@@ -24,6 +24,8 @@ void InstallCuda(int index) {
   InstallLayerNormKernels();
   InstallLayoutKernels();
   InstallLinearKernels();
+  InstallLossKernels();
+  InstallOptimizerKernels();
   InstallProductKernels();
   InstallReduceKernels();
   InstallResidualKernels();

@@ -23,6 +23,8 @@ void InstallIstaKernels();
 void InstallLayerNormKernels();
 void InstallLayoutKernels();
 void InstallLinearKernels();
+void InstallLossKernels();
+void InstallOptimizerKernels();
 void InstallProductKernels();
 void InstallReduceKernels();
 void InstallResidualKernels();

@@ -27,15 +27,16 @@ template <Layout layout>
 struct RowOfGroup {
   ThreadGroup<layout> threads;
   bool valid;
+  int64_t index;  // of the softmax
   int64_t first, extent, inner;
 
   __device__ __forceinline__ explicit RowOfGroup(const AxisRows& work) : threads(work.lanes) {
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * threads.groups + threads.group;
-    const int64_t outer = work.columns.Quotient(row);
-    valid = row < work.rows;
+    index = static_cast<int64_t>(blockIdx.x) * threads.groups + threads.group;
+    const int64_t outer = work.columns.Quotient(index);
+    valid = index < work.rows;
     extent = valid ? work.extent : 0;
     inner = work.inner;
-    first = outer * work.extent * inner + row - outer * inner;
+    first = outer * work.extent * inner + index - outer * inner;
   }
 };
 

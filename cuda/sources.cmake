@@ -17,6 +17,8 @@ set(TOST_CUDA_KERNEL_SOURCES
     layer_norm.cu
     layout.cu
     linear.cu
+    loss.cu
+    optimizer.cu
     reduce.cu
     residual.cu
     softmax.cu

@@ -44,6 +44,10 @@ Tensor MeanOverTargets(const Tensor& total, const Tensor& targets, int32_t ignor
 
 }  // namespace
 
+int64_t LossChunkRows(int64_t rows, int64_t vocabulary, int64_t logits) {
+  return std::clamp<int64_t>(logits / vocabulary, 1, std::max<int64_t>(rows, 1));
+}
+
 void SumLosses(const Tensor& losses, double scale, bool add, Tensor& total) {
   TOST_CHECK(total.numel() == 1 &&
              (total.dtype() == losses.dtype() || total.dtype() == DType::kFloat64))

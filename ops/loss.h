@@ -50,8 +50,15 @@ Tensor ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& tar
 absl::StatusOr<int64_t> ProjectedCrossEntropyShape(const Shape& x, const Shape& w,
                                                    const Shape& targets);
 
-// total (+)= scale · Σ losses, added in double in the order of the rows. total is a scalar in the
-// losses' dtype or in float64: what gathers the losses of micro-steps without a wait of the host.
+// Logits of one chunk: on a CPU few enough to stay near its caches, on a GPU enough to fill it.
+inline constexpr int64_t kHostLossChunk = int64_t{8} << 20;
+inline constexpr int64_t kDeviceLossChunk = int64_t{128} << 20;
+// The rows of a chunk of `logits` logits.
+int64_t LossChunkRows(int64_t rows, int64_t vocabulary, int64_t logits);
+
+// total (+)= scale · Σ losses, added in double in an order that their number decides. total is a
+// scalar in the losses' dtype or in float64: what gathers the losses of micro-steps without a wait
+// of the host.
 void SumLosses(const Tensor& losses, double scale, bool add, Tensor& total);
 
 // ---- Kernel slots ----

@@ -71,6 +71,9 @@ namespace functor {
 // The factors of AdamWStep, in the type in which a kernel computes.
 template <class T>
 struct AdamW {
+  static constexpr int kMoments = 2;
+
+  AdamW() = default;
   TOST_HD AdamW(const AdamWStep& o, const UpdateScalars& update)
       : keep(static_cast<T>(1 - o.learning_rate * o.weight_decay)),
         beta1(static_cast<T>(o.beta1)),
@@ -97,6 +100,9 @@ struct AdamW {
 // Likewise of SgdStep.
 template <class T>
 struct Sgd {
+  static constexpr int kMoments = 1;
+
+  Sgd() = default;
   TOST_HD Sgd(const SgdStep& o, const UpdateScalars& update)
       : keep(static_cast<T>(update.updates == 1 ? 0 : o.momentum)),
         rate(static_cast<T>(o.learning_rate)),

@@ -193,7 +193,8 @@ void CountLayers() {
 void ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& targets, Tensor& losses,
                            Tensor& dx, Tensor& dw) {
   const int64_t vocabulary = w.shape()[0];
-  const Shape chunk{LossChunkRows(x.shape().Rows(), vocabulary), vocabulary};
+  const Shape chunk{ops::LossChunkRows(x.shape().Rows(), vocabulary, ops::kDeviceLossChunk),
+                    vocabulary};
   const DType sums = AccumulateDType(x.dtype());
   const Tensor logits = Tensor::Empty(chunk, sums, x.device());
   // Where the types agree a row's gradient takes the place of its logits.

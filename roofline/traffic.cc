@@ -38,15 +38,12 @@ Traffic MatmulTraffic(ops::MatmulForm form, const Tensor& a, const Tensor& b, co
                         BytesOf(a) + BytesOf(b) + (form.add ? BytesOf(c) : 0), BytesOf(c));
 }
 
-int64_t LossChunkRows(int64_t rows, int64_t vocabulary) {
-  return std::clamp<int64_t>(kLossChunkElements / vocabulary, 1, std::max<int64_t>(rows, 1));
-}
-
 std::vector<Launch> ProjectedCrossEntropyLaunches(const Tensor& x, const Tensor& w,
                                                   const Tensor& targets, const Tensor& losses,
                                                   const Tensor& dx, const Tensor& dw) {
   const int64_t rows = Rows(x), width = Columns(x), vocabulary = w.shape()[0];
-  const int64_t chunk = LossChunkRows(rows, vocabulary), chunks = (rows + chunk - 1) / chunk;
+  const int64_t chunk = ops::LossChunkRows(rows, vocabulary, ops::kDeviceLossChunk),
+                chunks = (rows + chunk - 1) / chunk;
   const int64_t elements = rows * vocabulary, multiplications = elements * width;
   const int64_t logits = elements * SizeAt(AccumulateDType(x.dtype()));
   const int64_t gradient = elements * SizeAt(x.dtype());

@@ -84,8 +84,6 @@ std::vector<Launch> CrossCovarianceBackwardLaunches(const ops::CrossCovarianceDi
 // The vocabulary projection with its loss. Each chunk of rows has its logits formed, read twice
 // (their sum of exponentials; the gradient) and multiplied with w and x, whose own gradient is read
 // and written once a chunk: chunks are large.
-inline constexpr int64_t kLossChunkElements = int64_t{128} << 20;
-int64_t LossChunkRows(int64_t rows, int64_t vocabulary);
 std::vector<Launch> ProjectedCrossEntropyLaunches(const Tensor& x, const Tensor& w,
                                                   const Tensor& targets, const Tensor& losses,
                                                   const Tensor& dx, const Tensor& dw);

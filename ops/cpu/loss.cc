@@ -62,12 +62,6 @@ void ForEachRow(int64_t rows, int64_t columns, Run&& run) {
   });
 }
 
-// Rows whose logits exist at once: at most 8 Mi elements of them.
-int64_t RowsPerChunk(int64_t rows, int64_t vocabulary) {
-  constexpr int64_t kElements = 8 << 20;
-  return std::clamp<int64_t>(kElements / vocabulary, 1, rows);
-}
-
 // Writes a row's loss and, when it is wanted, the gradient of its logits, in whose place it may be.
 template <class T, class A>
 void LossAndGradientOfRow(const A* logits, int64_t vocabulary, int32_t target, A* loss,
@@ -95,7 +89,7 @@ class ProjectedLoss {
       : rows_(x.shape().Rows()),
         width_(x.shape()[-1]),
         vocabulary_(w.shape()[0]),
-        chunk_(RowsPerChunk(rows_, vocabulary_)),
+        chunk_(LossChunkRows(rows_, vocabulary_, kHostLossChunk)),
         x_(x.data<T>()),
         w_(w.data<T>()),
         targets_(targets.data<int32_t>()),

@@ -168,7 +168,7 @@ TEST(Traffic, OfAttention) {
 }
 
 TEST(Traffic, OfTheVocabularyProjection) {
-  const int64_t vocabulary = kLossChunkElements / 4;  // chunks of four rows
+  const int64_t vocabulary = ops::kDeviceLossChunk / 4;  // chunks of four rows
   const Tensor x = LeafOn({10, 8}, DType::kBFloat16), w = LeafOn({vocabulary, 8}, DType::kBFloat16);
   const Tensor targets = On({10}, DType::kInt32);
   Taken();
