@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/loss.h"
 #include "ops/matmul_products.h"
 #include "roofline/counted.h"
 #include "roofline/products.h"
@@ -42,8 +43,8 @@ std::vector<Launch> ProjectedCrossEntropyLaunches(const Tensor& x, const Tensor&
                                                   const Tensor& targets, const Tensor& losses,
                                                   const Tensor& dx, const Tensor& dw) {
   const int64_t rows = Rows(x), width = Columns(x), vocabulary = w.shape()[0];
-  const int64_t chunk = ops::LossChunkRows(rows, vocabulary, ops::kDeviceLossChunk),
-                chunks = (rows + chunk - 1) / chunk;
+  const int64_t chunk = ops::LossChunkRows(rows, vocabulary, ops::kDeviceLossChunk);
+  const int64_t chunks = (rows + chunk - 1) / chunk;
   const int64_t elements = rows * vocabulary, multiplications = elements * width;
   const int64_t logits = elements * SizeAt(AccumulateDType(x.dtype()));
   const int64_t gradient = elements * SizeAt(x.dtype());
