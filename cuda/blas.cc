@@ -16,13 +16,11 @@ namespace {
 // What NVIDIA recommends for its newest architecture; older ones ask for less.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// Of every tensor that is no view into another.
-constexpr uint32_t kAccessAlignment = 16;
-
-// The largest power of two, 256 at most, that divides the address.
-uint32_t AlignmentOf(const void* pointer) {
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  return static_cast<uint32_t>(std::min<uintptr_t>(address & (~address + 1), 256));
+// The largest power of two, 256 at most, that divides all three addresses.
+uint32_t AlignmentOf(const void* a, const void* b, const void* c) {
+  const auto bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
+                    reinterpret_cast<uintptr_t>(c);
+  return static_cast<uint32_t>(std::min<uintptr_t>(bits & (~bits + 1), 256));
 }
 
 // A product with the algorithm chosen for it, if there is one.
@@ -45,8 +43,7 @@ class Products {
   void Multiply(const Product& p, const void* a, const void* b, const void* bias, void* c,
                 cudaStream_t stream) {
     if (p.m == 0 || p.n == 0) return;
-    const uint32_t alignment = std::min({AlignmentOf(a), AlignmentOf(b), AlignmentOf(c)});
-    const Plan& plan = PlanFor(p, bias != nullptr, alignment);
+    const Plan& plan = PlanFor(p, bias != nullptr, AlignmentOf(a, b, c));
     TOST_CHECK(plan.exists) << "cuBLASLt has no algorithm for a product [" << p.m << ", " << p.k
                             << "] x [" << p.k << ", " << p.n << "] of " << Name(p.operands)
                             << " into " << Name(p.result);
@@ -60,8 +57,8 @@ class Products {
         "cublasLtMatmul");
   }
 
-  bool CanAddBias(const Product& product) {
-    return PlanFor(product, /*with_bias=*/true, kAccessAlignment).exists;
+  bool CanAddBias(const Product& product, const void* a, const void* b, const void* c) {
+    return PlanFor(product, /*with_bias=*/true, AlignmentOf(a, b, c)).exists;
   }
 
   void set_mode(Float32Products mode) { mode_ = mode; }
@@ -110,7 +107,9 @@ Products& TheProducts() {
 
 void SetFloat32Products(Float32Products mode) { TheProducts().set_mode(mode); }
 
-bool CanAddBias(const Product& product) { return TheProducts().CanAddBias(product); }
+bool CanAddBias(const Product& product, const void* a, const void* b, const void* c) {
+  return TheProducts().CanAddBias(product, a, b, c);
+}
 
 void Multiply(const Product& product, const void* a, const void* b, const void* bias, void* c,
               cudaStream_t stream) {

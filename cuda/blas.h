@@ -31,8 +31,9 @@ struct Product {
 enum class Float32Products { kExact, kTensorFloat32 };
 void SetFloat32Products(Float32Products mode);
 
-// Whether the library adds a bias to products of this form in the same pass.
-bool CanAddBias(const Product& product);
+// Whether the library adds a bias to this product in the same pass: for float32, not for bfloat16
+// results, whose bias it wants in bfloat16.
+bool CanAddBias(const Product& product, const void* a, const void* b, const void* c);
 
 // Queues the product on the stream. `bias` is null or, where CanAddBias, a vector [n] of float32
 // (float64 for float64). GELU is not asked of the library: its epilogue is the tanh approximation,

@@ -1,3 +1,4 @@
+#include "cuda/blas.h"
 #include "cuda/column_sums.cuh"
 #include "cuda/dispatch.h"
 #include "cuda/install.h"
@@ -10,18 +11,36 @@ namespace {
 
 int64_t Columns(const Tensor& x) { return x.shape()[-1]; }
 
-void AddBiasOf(const Tensor& bias, Tensor& y) {
+// y = x wᵀ, with the bias where the library adds it in the same pass. Whether it has.
+bool MultiplyWithBias(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+  const Product product{.m = y.shape().Rows(),
+                        .n = Columns(y),
+                        .k = Columns(x),
+                        .transpose_b = true,
+                        .operands = x.dtype(),
+                        .result = y.dtype(),
+                        .a_stride = Columns(x),
+                        .b_stride = Columns(w),
+                        .c_stride = Columns(y)};
+  const bool adds = b.defined() && CanAddBias(product, x.raw(), w.raw(), y.raw());
+  Multiply(product, x.raw(), w.raw(), adds ? b.raw() : nullptr, y.mutable_raw(), ComputeStream());
+  return adds;
+}
+
+void Linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+  if (MultiplyWithBias(x, w, b, y) || !b.defined()) return;
   VisitDeviceFloat(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    AddBias<T>(bias.data<Sum<T>>(), y.shape().Rows(), Columns(y), y.mutable_data<T>(),
+    AddBias<T>(b.data<Sum<T>>(), y.shape().Rows(), Columns(y), y.mutable_data<T>(),
                ComputeStream());
   });
 }
 
-void BiasGeluOf(const Tensor& bias, Tensor& u, Tensor& y) {
+void LinearGelu(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& u, Tensor& y) {
+  const bool left = !MultiplyWithBias(x, w, b, u) && b.defined();
   VisitDeviceFloat(u.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    BiasGelu<T>(bias.defined() ? bias.data<Sum<T>>() : nullptr, u.shape().Rows(), Columns(u),
+    BiasGelu<T>(left ? b.data<Sum<T>>() : nullptr, u.shape().Rows(), Columns(u),
                 u.mutable_data<T>(), y.mutable_data<T>(), ComputeStream());
   });
 }
@@ -51,8 +70,8 @@ void SumRows(const Tensor& x, bool add, Tensor& out) {
 }  // namespace
 
 void InstallLinearKernels() {
-  ops::add_bias_kernel.Install(DeviceType::kCuda, &AddBiasOf);
-  ops::bias_gelu_kernel.Install(DeviceType::kCuda, &BiasGeluOf);
+  ops::linear_kernel.Install(DeviceType::kCuda, &Linear);
+  ops::linear_gelu_kernel.Install(DeviceType::kCuda, &LinearGelu);
   ops::linear_gelu_backward_kernel.Install(DeviceType::kCuda, &LinearGeluBackward);
   ops::sum_rows_kernel.Install(DeviceType::kCuda, &SumRows);
 }

@@ -36,7 +36,7 @@ void AddBias(const Sum<T>* bias, int64_t rows, int64_t columns, T* y, cudaStream
 template <class T>
 struct BiasGeluBody {
   int64_t columns;
-  const Sum<T>* bias;
+  const Sum<T>* bias;  // or null
   T* u;
   T* y;
 

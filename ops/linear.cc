@@ -7,8 +7,8 @@
 namespace tost::ops {
 
 constinit Kernel<GemmFn> gemm_kernel{"gemm", &cpu::GemmOfTensors};
-constinit Kernel<AddBiasFn> add_bias_kernel{"add_bias", &cpu::AddBias};
-constinit Kernel<BiasGeluFn> bias_gelu_kernel{"bias_gelu", &cpu::BiasGelu};
+constinit Kernel<LinearFn> linear_kernel{"linear", &cpu::Linear};
+constinit Kernel<LinearGeluFn> linear_gelu_kernel{"linear_gelu", &cpu::LinearGelu};
 constinit Kernel<GeluBackwardFn> linear_gelu_backward_kernel{"linear_gelu_backward",
                                                              &cpu::LinearGeluBackward};
 constinit Kernel<SumRowsFn> sum_rows_kernel{"sum_rows", &cpu::SumRows};
@@ -53,10 +53,8 @@ void LinearBackward(const Saved& x, const Saved& w, const SavedShape& b, const T
 }  // namespace
 
 Tensor Linear(const Tensor& x, const Tensor& w, const Tensor& b) {
-  const DeviceType device = x.device().type;
   Tensor y = EmptyResult(x, w, b);
-  gemm_kernel.On(device)({.transpose_b = true}, x, w, y);
-  if (b.defined()) add_bias_kernel.On(device)(b, y);
+  linear_kernel.On(x.device().type)(x, w, b, y);
 
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;
@@ -67,11 +65,9 @@ Tensor Linear(const Tensor& x, const Tensor& w, const Tensor& b) {
 }
 
 Tensor LinearGelu(const Tensor& x, const Tensor& w, const Tensor& b) {
-  const DeviceType device = x.device().type;
   Tensor u = EmptyResult(x, w, b);
   Tensor y = Tensor::Empty(u.shape(), u.dtype(), u.device());
-  gemm_kernel.On(device)({.transpose_b = true}, x, w, u);
-  bias_gelu_kernel.On(device)(b, u, y);
+  linear_gelu_kernel.On(x.device().type)(x, w, b, u, y);
 
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;

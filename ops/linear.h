@@ -35,13 +35,13 @@ struct GemmOptions {
 using GemmFn = void(const GemmOptions& options, const Tensor& a, const Tensor& b, Tensor& c);
 extern Kernel<GemmFn> gemm_kernel;
 
-// y[r, c] += bias[c], on a fresh y.
-using AddBiasFn = void(const Tensor& bias, Tensor& y);
-extern Kernel<AddBiasFn> add_bias_kernel;
+// y = x wᵀ + b; b may be undefined.
+using LinearFn = void(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y);
+extern Kernel<LinearFn> linear_kernel;
 
-// u[r, c] += bias[c] (bias may be undefined) and y = GELU(u), on a fresh u.
-using BiasGeluFn = void(const Tensor& bias, Tensor& u, Tensor& y);
-extern Kernel<BiasGeluFn> bias_gelu_kernel;
+// u = x wᵀ + b and y = GELU(u), of the u that is stored; b may be undefined.
+using LinearGeluFn = void(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& u, Tensor& y);
+extern Kernel<LinearGeluFn> linear_gelu_kernel;
 
 // du = dy · GELU′(u).
 using GeluBackwardFn = void(const Tensor& u, const Tensor& dy, Tensor& du);

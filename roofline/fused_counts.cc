@@ -159,6 +159,14 @@ void ScaledResidualBackward(const Tensor& gamma, const Tensor& y, const Tensor& 
          ScaledResidualBackwardTraffic(gamma, y, dz, out));
 }
 
+void Linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+  RecordAll(ops::linear_kernel.name(), LinearLaunches(x, w, b, y));
+}
+
+void LinearGelu(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& u, Tensor& y) {
+  RecordAll(ops::linear_gelu_kernel.name(), LinearGeluLaunches(x, w, b, u, y));
+}
+
 void CountLayers() {
   constexpr Results kUpdated = Results::kUpdated;
   Count<ops::layer_norm_kernel, EachOnce{.flops = 8}>();
@@ -167,8 +175,8 @@ void CountLayers() {
   ops::scaled_residual_backward_kernel.Install(DeviceType::kCounting, &ScaledResidualBackward);
   Count<ops::accumulate_kernel, EachOnce{.flops = 1}>();
   Count<ops::gemm_kernel, &GemmTraffic>();
-  Count<ops::add_bias_kernel, EachOnce{.flops = 1, .results = kUpdated}>();
-  Count<ops::bias_gelu_kernel, &BiasGeluTraffic>();
+  ops::linear_kernel.Install(DeviceType::kCounting, &Linear);
+  ops::linear_gelu_kernel.Install(DeviceType::kCounting, &LinearGelu);
   Count<ops::linear_gelu_backward_kernel, EachOnce{.flops = 10}>();
   Count<ops::sum_rows_kernel, EachOnce{.flops = 1}>();
   Count<ops::embedding_kernel, &EmbeddingTraffic>();

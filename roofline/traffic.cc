@@ -32,6 +32,42 @@ Traffic GemmTraffic(const ops::GemmOptions& options, const Tensor& a, const Tens
                         BytesOf(a) + BytesOf(b) + (options.add ? BytesOf(c) : 0), BytesOf(c));
 }
 
+namespace {
+
+bool JoinsItsProduct(const Tensor& bias, const Tensor& y) {
+  return bias.defined() && y.dtype() != DType::kBFloat16;
+}
+
+Launch ProductOfLinear(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
+  Traffic traffic = GemmTraffic({.transpose_b = true}, x, w, y);
+  if (JoinsItsProduct(b, y)) traffic.bytes_read += BytesOf(b);
+  return {"product", traffic};
+}
+
+}  // namespace
+
+std::vector<Launch> LinearLaunches(const Tensor& x, const Tensor& w, const Tensor& b,
+                                   const Tensor& y) {
+  std::vector<Launch> launches{ProductOfLinear(x, w, b, y)};
+  if (b.defined() && !JoinsItsProduct(b, y)) {
+    launches.push_back({"bias",
+                        {.bytes_read = BytesOf(y) + BytesOf(b),
+                         .bytes_written = BytesOf(y),
+                         .vector_flops = y.numel()}});
+  }
+  return launches;
+}
+
+std::vector<Launch> LinearGeluLaunches(const Tensor& x, const Tensor& w, const Tensor& b,
+                                       const Tensor& u, const Tensor& y) {
+  const bool left = b.defined() && !JoinsItsProduct(b, u);
+  return {ProductOfLinear(x, w, b, u),
+          {"GELU",
+           {.bytes_read = BytesOf(u) + (left ? BytesOf(b) : 0),
+            .bytes_written = BytesOf(y) + (left ? BytesOf(u) : 0),
+            .vector_flops = 6 * u.numel()}}};
+}
+
 Traffic MatmulTraffic(ops::MatmulForm form, const Tensor& a, const Tensor& b, const Tensor& c) {
   const ops::MatmulProducts products(form.transpose_a, form.transpose_b, a.shape(), b.shape(),
                                      c.shape());
@@ -85,13 +121,6 @@ Traffic ScaledResidualBackwardTraffic(const Tensor& gamma, const Tensor& y, cons
               BytesOf(gamma) + (out.want_sums ? BytesOf(y) : 0) + BytesOf(dz) + (out.add ? dy : 0),
           .bytes_written = dy + BytesOf(out.gamma_sums),
           .vector_flops = dz.numel() * ((out.dy.defined() ? 1 : 0) + (out.want_sums ? 2 : 0))};
-}
-
-Traffic BiasGeluTraffic(const Tensor& bias, const Tensor& u, const Tensor& y) {
-  // Without a bias the pre-activation stays as it is.
-  return {.bytes_read = BytesOf(u) + BytesOf(bias),
-          .bytes_written = BytesOf(y) + (bias.defined() ? BytesOf(u) : 0),
-          .vector_flops = 6 * u.numel()};
 }
 
 Traffic EmbeddingTraffic(const Tensor& ids, const Tensor& table, const Tensor& positions,

@@ -28,6 +28,12 @@ namespace tost::roofline {
 
 Traffic GemmTraffic(const ops::GemmOptions& options, const Tensor& a, const Tensor& b,
                     const Tensor& c);
+// A product; the bias joins it but for bfloat16 results, to which a pass of its own adds it.
+std::vector<Launch> LinearLaunches(const Tensor& x, const Tensor& w, const Tensor& b,
+                                   const Tensor& y);
+// And a pass that reads u, adds a bias that is left, and makes y.
+std::vector<Launch> LinearGeluLaunches(const Tensor& x, const Tensor& w, const Tensor& b,
+                                       const Tensor& u, const Tensor& y);
 Traffic MatmulTraffic(ops::MatmulForm form, const Tensor& a, const Tensor& b, const Tensor& c);
 
 // ---- TSSA ----
@@ -95,7 +101,6 @@ Traffic LayerNormBackwardTraffic(const Tensor& x, const Tensor& weight, const Te
                                  const ops::LayerNormGradients& out);
 Traffic ScaledResidualBackwardTraffic(const Tensor& gamma, const Tensor& y, const Tensor& dz,
                                       const ops::ScaledResidualGradients& out);
-Traffic BiasGeluTraffic(const Tensor& bias, const Tensor& u, const Tensor& y);
 Traffic EmbeddingTraffic(const Tensor& ids, const Tensor& table, const Tensor& positions,
                          int64_t first_position, const Tensor& y);
 Traffic EmbeddingTableBackwardTraffic(const Tensor& ids, const Tensor& dy, bool add,

@@ -25,6 +25,24 @@ void ForRows(const Tensor& x, Run&& run) {
   ParallelFor(x.shape().Rows(), RowGrain(Columns(x)), run);
 }
 
+// y[r, c] += bias[c]
+void AddBias(const Tensor& bias, Tensor& y) {
+  VisitFloat(y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    using A = Accumulate<T>;
+    const int64_t columns = Columns(y);
+    const A* __restrict b = bias.data<A>();
+    T* data = y.mutable_data<T>();
+    ForRows(y, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        T* __restrict row = data + r * columns;
+        for (int64_t c = 0; c < columns; ++c)
+          row[c] = static_cast<T>(static_cast<A>(row[c]) + b[c]);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 void GemmOfTensors(const GemmOptions& options, const Tensor& a, const Tensor& b, Tensor& c) {
@@ -41,21 +59,9 @@ void GemmOfTensors(const GemmOptions& options, const Tensor& a, const Tensor& b,
   RunGemm<bfloat16, bfloat16>(options, a, b, c);
 }
 
-void AddBias(const Tensor& bias, Tensor& y) {
-  VisitFloat(y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    using A = Accumulate<T>;
-    const int64_t columns = Columns(y);
-    const A* __restrict b = bias.data<A>();
-    T* data = y.mutable_data<T>();
-    ForRows(y, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        T* __restrict row = data + r * columns;
-        for (int64_t c = 0; c < columns; ++c)
-          row[c] = static_cast<T>(static_cast<A>(row[c]) + b[c]);
-      }
-    });
-  });
+void Linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+  GemmOfTensors({.transpose_b = true}, x, w, y);
+  if (b.defined()) AddBias(b, y);
 }
 
 void BiasGelu(const Tensor& bias, Tensor& u, Tensor& y) {
@@ -81,6 +87,11 @@ void BiasGelu(const Tensor& bias, Tensor& u, Tensor& y) {
       }
     });
   });
+}
+
+void LinearGelu(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& u, Tensor& y) {
+  GemmOfTensors({.transpose_b = true}, x, w, u);
+  BiasGelu(b, u, y);
 }
 
 void LinearGeluBackward(const Tensor& u, const Tensor& dy, Tensor& du) {

@@ -159,7 +159,7 @@ absl::Status Install(int) {
              ista_residual_kernel, ista_threshold_kernel, ista_gradient_kernel, ista_combine_kernel,
              layer_norm_kernel, layer_norm_backward_kernel, permute_kernel, copy_range_kernel,
              index_select_kernel, index_select_backward_kernel, gather_kernel,
-             gather_backward_kernel, gemm_kernel, add_bias_kernel, bias_gelu_kernel,
+             gather_backward_kernel, gemm_kernel, linear_kernel, linear_gelu_kernel,
              linear_gelu_backward_kernel, sum_rows_kernel>();
   InstallAll<cross_entropy_kernel, cross_entropy_backward_kernel, count_targets_kernel,
              soft_cross_entropy_kernel, soft_cross_entropy_backward_kernel,

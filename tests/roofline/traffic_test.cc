@@ -36,9 +36,9 @@ TEST(Traffic, OfALinearLayer) {
   Tape tape;
   const Tensor y = ops::Linear(x, w, b);
   auto forward = Taken();
-  EXPECT_EQ(forward["gemm"],
+  EXPECT_EQ(forward["linear: product"],
             (Traffic{.bytes_read = kX + kW, .bytes_written = kY, .bfloat16_products = 2400}));
-  EXPECT_EQ(forward["add_bias"],
+  EXPECT_EQ(forward["linear: bias"],
             (Traffic{.bytes_read = kY + 20, .bytes_written = kY, .vector_flops = 150}));
   EXPECT_EQ(forward.size(), 2u);
 
@@ -49,6 +49,26 @@ TEST(Traffic, OfALinearLayer) {
                                        .bfloat16_products = 4800}));
   EXPECT_EQ(backward["sum_rows"],
             (Traffic{.bytes_read = kY, .bytes_written = 20, .vector_flops = 150}));
+}
+
+TEST(Traffic, OfALinearLayerWithGelu) {
+  const Tensor b = LeafOn({5}, DType::kFloat32);
+  const auto launches = [&](DType dtype) {
+    const Tensor x = LeafOn({30, 8}, dtype), w = LeafOn({5, 8}, dtype);
+    Taken();
+    ops::LinearGelu(x, w, b);
+    return Taken();
+  };
+  // A float32 bias joins the product; GELU reads u and writes y.
+  auto float32 = launches(DType::kFloat32);
+  EXPECT_EQ(
+      float32["linear_gelu: product"],
+      (Traffic{.bytes_read = 4 * (240 + 40 + 5), .bytes_written = 600, .float32_products = 2400}));
+  EXPECT_EQ(float32["linear_gelu: GELU"],
+            (Traffic{.bytes_read = 600, .bytes_written = 600, .vector_flops = 900}));
+  // A bfloat16 product leaves it to the pass after it, which writes u once more.
+  EXPECT_EQ(launches(DType::kBFloat16)["linear_gelu: GELU"],
+            (Traffic{.bytes_read = 300 + 20, .bytes_written = 600, .vector_flops = 900}));
 }
 
 TEST(Traffic, AProductThatAddsReadsItsResult) {

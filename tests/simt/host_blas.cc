@@ -60,7 +60,9 @@ void MultiplyAll(const Product& p, const void* a, const void* b, const void* bia
 
 void SetFloat32Products(Float32Products) {}
 
-bool CanAddBias(const Product&) { return true; }
+bool CanAddBias(const Product& product, const void*, const void*, const void*) {
+  return product.result != DType::kBFloat16;
+}
 
 void Multiply(const Product& product, const void* a, const void* b, const void* bias, void* c,
               cudaStream_t stream) {

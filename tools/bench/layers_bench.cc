@@ -8,6 +8,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/tape.h"
 #include "benchmark/benchmark.h"
+#include "ops/cpu/linear.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/layer_norm.h"
@@ -50,7 +51,7 @@ void Report(benchmark::State& state, const Operands& in, int64_t tensors) {
 void BiasGelu(benchmark::State& state, DType dtype) {
   Operands in(state, dtype);
   const Tensor bias = Tensor::Zeros({in.shape[1]}, DType::kFloat32);  // x must not drift away
-  for (auto _ : state) ops::bias_gelu_kernel.On(DeviceType::kCpu)(bias, in.x, in.out);
+  for (auto _ : state) ops::cpu::BiasGelu(bias, in.x, in.out);
   Report(state, in, 3);
 }
 
