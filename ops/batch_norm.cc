@@ -66,7 +66,7 @@ Tensor RecordBatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias
         const int64_t channels = weight.shape()[0];
         Tensor sums = EmptyChannels(dy, {2, channels});
         batch_norm_gradient_sums_kernel.On(device)(x, mean, rstd, dy, sums);
-        SumRowsFn& sum_rows = sum_rows_kernel.On(device);
+        const auto sum_rows = sum_rows_kernel.On(device);
         bias.Gradient([&](Tensor& db, bool add) { sum_rows(sums.Slice(0, 1), add, db); });
         weight.Gradient([&](Tensor& dw, bool add) { sum_rows(sums.Slice(1, 1), add, dw); });
         // Statistics that are constants pass no gradient on.
@@ -96,7 +96,7 @@ Tensor BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   squared_deviations_kernel.On(device)(x, mean, variance);
   mean_of(variance);
 
-  TrackStatisticFn& track = track_statistic_kernel.On(device);
+  const auto track = track_statistic_kernel.On(device);
   track(options.momentum, 1, mean, state.running_mean);
   track(options.momentum, rows / std::max(rows - 1, 1.0), variance, state.running_variance);
 

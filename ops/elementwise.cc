@@ -74,7 +74,7 @@ Tensor BinaryOp(const F& f, const char* op, const Tensor& a, const Tensor& b) {
        a_value = KeepIf((left && F::kLeftReadsA) || (right && F::kRightReadsA), a),
        b_value =
            KeepIf((left && F::kLeftReadsB) || (right && F::kRightReadsB), b)](const Tensor& dy) {
-        auto& backward = binary_backward_kernel<F>.On(dy.device().type);
+        const auto backward = binary_backward_kernel<F>.On(dy.device().type);
         const Tensor &av = ValueOr(a_value, dy), &bv = ValueOr(b_value, dy);
         BroadcastGradient(
             a, dy, [&](Tensor& out, bool add) { backward(f, Side::kLeft, av, bv, dy, out, add); });

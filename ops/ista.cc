@@ -44,7 +44,7 @@ Tensor Ista(const Tensor& z, const Tensor& dictionary, const IstaOptions& option
                       [options, z = Saved(z), dictionary = Saved(dictionary), y = y.Detached(),
                        residual](const Tensor& dy) {
                         const DeviceType on = dy.device().type;
-                        GemmFn& gemm = gemm_kernel.On(on);
+                        const auto gemm = gemm_kernel.On(on);
                         Tensor g = EmptyLike(dy), n = EmptyLike(dy);
                         ista_gradient_kernel.On(on)(options, y, dy, g);
                         gemm({.transpose_b = true}, g, dictionary, n);  // −dr

@@ -2,10 +2,46 @@
 #ifndef TOST_OPS_KERNEL_H_
 #define TOST_OPS_KERNEL_H_
 
+#include <type_traits>
+#include <utility>
+
 #include "autograd/base/errors.h"
 #include "autograd/device.h"
+#include "autograd/tensor.h"
 
 namespace tost::ops {
+
+// A kernel for one type of device. Called as the function itself; tensors that live elsewhere fail
+// a CHECK, since a device would read the host's memory and the other way round.
+template <class Fn>
+class KernelOn;
+template <class... Parameters>
+class KernelOn<void(Parameters...)> {
+ public:
+  using Fn = void(Parameters...);
+
+  KernelOn(const char* name, DeviceType device, Fn* fn) : name_(name), device_(device), fn_(fn) {}
+
+  void operator()(Parameters... arguments) const {
+    (Require(arguments), ...);
+    fn_(std::forward<Parameters>(arguments)...);
+  }
+
+ private:
+  template <class Argument>
+  void Require(const Argument& argument) const {
+    if constexpr (std::is_convertible_v<const Argument&, const Tensor&>) {
+      const Tensor& tensor = argument;
+      TOST_CHECK(!tensor.defined() || tensor.device().type == device_)
+          << name_ << " on " << Device{device_}.ToString() << " got a tensor " << tensor.shape()
+          << " on " << tensor.device().ToString() << ": move it with Tensor::To";
+    }
+  }
+
+  const char* name_;
+  DeviceType device_;
+  Fn* fn_;
+};
 
 // Born with the CPU's implementation; another device installs its own before the first step. The op
 // that calls a kernel refers to its slot, so neither initialisation order nor the linker can lose
@@ -24,10 +60,10 @@ class Kernel {
 
   const char* name() const { return name_; }
   void Install(DeviceType device, Fn* fn) { on_[static_cast<int>(device)] = fn; }
-  Fn& On(DeviceType device) const {
+  KernelOn<Fn> On(DeviceType device) const {
     Fn* fn = on_[static_cast<int>(device)];
     TOST_CHECK(fn != nullptr) << name_ << " has no kernel for " << Device{device}.ToString();
-    return *fn;
+    return {name_, device, fn};
   }
 
  private:

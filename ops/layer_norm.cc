@@ -56,7 +56,7 @@ Tensor LayerNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, doub
           run();
         });
         if (!x.wants_gradient()) run();
-        SumRowsFn& sum_rows = sum_rows_kernel.On(device);
+        const auto sum_rows = sum_rows_kernel.On(device);
         weight.Gradient([&](Tensor& dw, bool add) { sum_rows(out.weight_sums, add, dw); });
         bias.Gradient([&](Tensor& db, bool add) { sum_rows(out.bias_sums, add, db); });
       });

@@ -54,8 +54,8 @@ void CopyRange(const AxisRange& range, const Tensor& x, Tensor& y, bool add) {
 
 // The gradient of picking elements by index: dx[index] += dy. Elements picked often would lose most
 // of their sum in bfloat16, so it is formed in float.
-void ScatterAdd(SelectFn& scatter, const Tensor& dy, int axis, const Tensor& indices, Tensor& dx,
-                bool add) {
+void ScatterAdd(const KernelOn<SelectFn>& scatter, const Tensor& dy, int axis,
+                const Tensor& indices, Tensor& dx, bool add) {
   const DType dtype = AccumulateDType(dx.dtype());
   if (dx.dtype() != dtype) {
     Tensor wide = Tensor::Zeros(dx.shape(), dtype, dx.device());
@@ -66,13 +66,13 @@ void ScatterAdd(SelectFn& scatter, const Tensor& dy, int axis, const Tensor& ind
   scatter(dy, axis, indices, dx);
 }
 
-Tensor RecordSelect(const char* name, SelectFn& scatter, const Tensor& x, int axis,
+Tensor RecordSelect(const char* name, const KernelOn<SelectFn>& scatter, const Tensor& x, int axis,
                     const Tensor& indices, const Tensor& y) {
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;
   return tape->Record(
       name, {x.grad()}, y,
-      [&scatter, axis, x = SavedShape(x), indices = Saved(indices)](const Tensor& dy) {
+      [scatter, axis, x = SavedShape(x), indices = Saved(indices)](const Tensor& dy) {
         x.Gradient([&](Tensor& dx, bool add) { ScatterAdd(scatter, dy, axis, indices, dx, add); });
       });
 }
@@ -202,7 +202,7 @@ Tensor Reshape(const Tensor& x, Shape shape) {
 
 Tensor Permute(const Tensor& x, const std::vector<int>& axes) {
   Tensor y = Like(x, TOST_CHECK_VALUE(PermuteShape(x.shape(), axes)));
-  PermuteFn& permute = permute_kernel.On(x.device().type);
+  const auto permute = permute_kernel.On(x.device().type);
   permute(x, axes, y, /*add=*/false);
 
   Tape* tape = Tape::Current();
@@ -212,7 +212,7 @@ Tensor Permute(const Tensor& x, const std::vector<int>& axes) {
     inverse[static_cast<size_t>(x.shape().Axis(axes[i]))] = static_cast<int>(i);
   }
   return tape->Record("permute", {x.grad()}, y,
-                      [&permute, inverse, x = SavedShape(x)](const Tensor& dy) {
+                      [permute, inverse, x = SavedShape(x)](const Tensor& dy) {
                         x.Gradient([&](Tensor& dx, bool add) { permute(dy, inverse, dx, add); });
                       });
 }

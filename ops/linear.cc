@@ -44,7 +44,7 @@ Tensor EmptyResult(const Tensor& x, const Tensor& w, const Tensor& b) {
 // From the gradient of x wᵀ + b to those of its operands.
 void LinearBackward(const Saved& x, const Saved& w, const SavedShape& b, const Tensor& dy) {
   const DeviceType device = dy.device().type;
-  GemmFn& gemm = gemm_kernel.On(device);
+  const auto gemm = gemm_kernel.On(device);
   x.Gradient([&](Tensor& dx, bool add) { gemm({.add = add}, dy, w, dx); });
   w.Gradient([&](Tensor& dw, bool add) { gemm({.transpose_a = true, .add = add}, dy, x, dw); });
   b.Gradient([&](Tensor& db, bool add) { sum_rows_kernel.On(device)(dy, add, db); });

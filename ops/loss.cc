@@ -136,7 +136,7 @@ Tensor ProjectedCrossEntropy(const Tensor& x, const Tensor& w, const Tensor& tar
   if (tape == nullptr) return total;
   return tape->Record("projected cross entropy", {x.grad(), w.grad()}, total,
                       [device, x = SavedShape(x), w = SavedShape(w), dx, dw](const Tensor& dy) {
-                        const ScaleGradientFn& scale = scale_gradient_kernel.On(device);
+                        const auto scale = scale_gradient_kernel.On(device);
                         x.Gradient([&](Tensor& out, bool add) { scale(dx, dy, out, add); });
                         w.Gradient([&](Tensor& out, bool add) { scale(dw, dy, out, add); });
                       });

@@ -17,7 +17,7 @@ int64_t MatrixCount(const Shape& shape) { return shape.Before(-2); }
 // float.
 void Gradient(MatmulForm form, const Tensor& a, const Tensor& b, const Tensor& batched, Tensor& out,
               bool add) {
-  MatmulFn& matmul = matmul_kernel.On(out.device().type);
+  const auto matmul = matmul_kernel.On(out.device().type);
   const DType dtype = AccumulateDType(out.dtype());
   const bool sums = MatrixCount(out.shape()) != MatrixCount(batched.shape());
   if (!sums || out.dtype() == dtype) {

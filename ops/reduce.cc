@@ -148,16 +148,15 @@ Tensor LogSumExp(const Tensor& x, const Axes& axes, bool keep_dims) {
 Tensor Cumsum(const Tensor& x, int axis) {
   TOST_CHECK_VALUE(ReduceShape("Cumsum", x.shape(), {axis}));
   Tensor y = Tensor::Empty(x.shape(), x.dtype(), x.device());
-  CumsumFn& cumsum = cumsum_kernel.On(x.device().type);
+  const auto cumsum = cumsum_kernel.On(x.device().type);
   cumsum(x, axis, /*reverse=*/false, y, /*add=*/false);
 
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;
   // x_j is in every sum y_i with i ≥ j.
-  return tape->Record(
-      "cumsum", {x.grad()}, y, [&cumsum, axis, x = SavedShape(x)](const Tensor& dy) {
-        x.Gradient([&](Tensor& dx, bool add) { cumsum(dy, axis, /*reverse=*/true, dx, add); });
-      });
+  return tape->Record("cumsum", {x.grad()}, y, [cumsum, axis, x = SavedShape(x)](const Tensor& dy) {
+    x.Gradient([&](Tensor& dx, bool add) { cumsum(dy, axis, /*reverse=*/true, dx, add); });
+  });
 }
 
 }  // namespace tost::ops

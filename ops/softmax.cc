@@ -14,15 +14,15 @@ constinit Kernel<SoftmaxBackwardFn> log_softmax_backward_kernel{"log_softmax_bac
 
 namespace {
 
-Tensor Run(const char* name, const char* op, SoftmaxFn& forward, SoftmaxBackwardFn& backward,
-           const Tensor& x, int axis) {
+Tensor Run(const char* name, const char* op, const KernelOn<SoftmaxFn>& forward,
+           const KernelOn<SoftmaxBackwardFn>& backward, const Tensor& x, int axis) {
   Tensor y =
       Tensor::Empty(TOST_CHECK_VALUE(SoftmaxShape(op, x.shape(), axis)), x.dtype(), x.device());
   forward(x, axis, y);
   Tape* tape = Tape::Current();
   if (tape == nullptr) return y;
   return tape->Record(name, {x.grad()}, y,
-                      [&backward, axis, x = SavedShape(x), y = Saved(y)](const Tensor& dy) {
+                      [backward, axis, x = SavedShape(x), y = Saved(y)](const Tensor& dy) {
                         x.Gradient([&](Tensor& dx, bool add) { backward(y, dy, axis, dx, add); });
                       });
 }

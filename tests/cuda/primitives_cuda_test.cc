@@ -45,7 +45,10 @@ class PrimitiveOp : public ::testing::TestWithParam<std::string> {
 
 TEST_P(PrimitiveOp, EqualsTheCpu) {
   ForInputs([](const TensorFunction& fn, const std::vector<Tensor>& inputs) {
-    ExpectSameAsCpu(fn, inputs, Tolerance(DType::kFloat64));
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16}) {
+      SCOPED_TRACE(Name(dtype));
+      ExpectSameAsCpu(fn, InType(dtype, inputs), Tolerance(dtype));
+    }
   });
 }
 

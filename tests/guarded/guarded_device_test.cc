@@ -5,6 +5,8 @@
 #include "autograd/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
 #include "tests/acceptance/run_tost.h"
 
 namespace tost::acceptance {
@@ -27,6 +29,14 @@ TEST(GuardedDeviceDeathTest, TheHostCannotTouchItsMemory) {
   const Tensor x = Tensor::FromHost<float>({2}, std::vector<float>{0, 2}, {DeviceType::kCuda, 0});
   EXPECT_DEATH(std::exit(static_cast<int>(*x.data<float>())), "");  // not with 0
   EXPECT_EQ(x.ToHost(), (std::vector<float>{0, 2}));
+}
+
+TEST(GuardedDeviceDeathTest, OperandsOnTwoDevicesAreNamed) {
+  ASSERT_TRUE(CudaBackend()->install(0).ok());
+  const Tensor host = Tensor::FromHost<float>({2}, std::vector<float>{0, 2});
+  const Tensor device = host.To({DeviceType::kCuda, 0});
+  EXPECT_DEATH(host + device, "add on cpu got a tensor \\[2\\] on cuda:0: move it with Tensor::To");
+  EXPECT_DEATH(ops::Linear(device.View(0, {1, 2}), host.View(0, {1, 2})), "linear on cuda");
 }
 
 TEST(GuardedDevice, TensorsMoveAndAreConverted) {

@@ -31,8 +31,9 @@ Tensor Filled(const Shape& shape, double value) {
   return Tensor::FromHost(shape, std::vector<double>(static_cast<size_t>(shape.numel()), value));
 }
 
-Tensor Indices(const Shape& shape, const std::vector<int32_t>& values) {
-  return Tensor::FromHost(shape, values);
+// For an op on x.
+Tensor Indices(const Tensor& x, const Shape& shape, const std::vector<int32_t>& values) {
+  return Tensor::FromHost(shape, values, x.device());
 }
 
 std::vector<Inputs> Single(const std::vector<Shape>& shapes, const Domain& domain = {}) {
@@ -108,7 +109,8 @@ void AddBinaryCases(std::vector<OpCase>& cases) {
   }
   cases.push_back(std::move(at_zero));
   cases.push_back(Binary("Where", [](const Tensor& a, const Tensor& b) {
-    const Tensor condition = Tensor::FromHost({2, 1}, std::vector<double>{1, 0});
+    const Tensor condition =
+        Converted(Tensor::FromHost({2, 1}, std::vector<double>{1, 0}, a.device()), a.dtype());
     // The condition has an axis of its own, so that every pattern is met by one that repeats it.
     auto stacked = [](const Tensor& x) {
       std::vector<int64_t> extents(x.shape().extents().begin(), x.shape().extents().end());
@@ -169,17 +171,17 @@ void AddLayoutCases(std::vector<OpCase>& cases) {
   add("Pad", [](const Inputs& x) { return ops::Pad(x[0], 1, 2, 1); }, {{2, 3, 2}, {1, 1}});
   add("IndexSelect",
       [](const Inputs& x) {
-        return ops::IndexSelect(x[0], 1, Indices({4}, {2, 0, 2, 2}));
+        return ops::IndexSelect(x[0], 1, Indices(x[0], {4}, {2, 0, 2, 2}));
       },
       {{2, 3}, {2, 3, 4}});
   add("Gather",
       [](const Inputs& x) {
-        return ops::Gather(x[0], 0, Indices({2, 3}, {1, 0, 2, 1, 0, 0}));
+        return ops::Gather(x[0], 0, Indices(x[0], {2, 3}, {1, 0, 2, 1, 0, 0}));
       },
       {{3, 3}});
   add("Gather",
       [](const Inputs& x) {
-        return ops::Gather(x[0], -1, Indices({2, 2}, {1, 1, 2, 0}));
+        return ops::Gather(x[0], -1, Indices(x[0], {2, 2}, {1, 1, 2, 0}));
       },
       {{2, 3}});
   for (int axis : {0, 1, -1}) {
