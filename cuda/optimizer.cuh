@@ -22,10 +22,10 @@ inline constexpr int64_t kNormRange = int64_t{1} << (gpu::kEmulated ? 11 : 15);
 // partial[block] = Σ x². In double, as the CPU, so that the norm does not depend on the ranges.
 template <class T>
 __global__ void __launch_bounds__(kUpdateThreads)
-    SumSquaresOfRanges(const T* x, int64_t count, bool aligned, double* partial) {
+    SumSquaresOfRanges(const T* x, int64_t count, int64_t range, bool aligned, double* partial) {
   constexpr int kPack = kPackWidth<T>;
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * kNormRange;
-  const int64_t end = min(begin + kNormRange, count);
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * range;
+  const int64_t end = min(begin + range, count);
   double sum = 0;
   for (int64_t i = begin + threadIdx.x * kPack; i < end; i += kUpdateThreads * kPack) {
     if (i + kPack <= end) {
@@ -65,7 +65,7 @@ void SquaredNorm(const T* x, int64_t count, bool add, double* partial, double* s
                  cudaStream_t stream) {
   const int64_t ranges = CeilDivide(count, kNormRange);
   gpu::Launch(&SumSquaresOfRanges<T>, dim3(static_cast<unsigned>(ranges)), dim3(kUpdateThreads), 0,
-              stream, x, count, Aligned<kPackWidth<T>>(x), partial);
+              stream, x, count, kNormRange, Aligned<kPackWidth<T>>(x), partial);
   gpu::Launch(&AddPartialSquares, dim3(1), dim3(kUpdateThreads), 0, stream, partial, ranges, add,
               sum);
 }

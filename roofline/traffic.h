@@ -45,11 +45,17 @@ inline constexpr int64_t kTssaChunkTokens = 32;
 // and sums of O(C) per chunk, is counted besides.
 struct TssaPasses {
   int w_reads = 0, dy_reads = 0;
+  // Again by the block that has just read it, from cache: not counted as traffic.
+  int w_again = 0;
 };
-inline constexpr TssaPasses kTssaPasses{.w_reads = 2};  // energies; the rest on chip
-inline constexpr TssaPasses kTssaBackwardPasses{.w_reads = 2, .dy_reads = 2};
-inline constexpr TssaPasses kCausalTssaPasses{.w_reads = 3};                         // F1, F2, F3
-inline constexpr TssaPasses kCausalTssaBackwardPasses{.w_reads = 3, .dy_reads = 3};  // R1, R2, R3
+// Energies, memberships with the sums they weight, and y each need a sum over all tokens (causal:
+// all chunks before) of what came before. Without normalisation there are no energies.
+inline constexpr TssaPasses kTssaPasses{.w_reads = 3, .w_again = 1};
+inline constexpr TssaPasses kUnnormalizedTssaPasses{.w_reads = 2, .w_again = 1};
+inline constexpr TssaPasses kTssaBackwardPasses{.w_reads = 3, .dy_reads = 2, .w_again = 1};
+inline constexpr TssaPasses kCausalTssaPasses{.w_reads = 3, .w_again = 1};  // F1, F2, F3
+inline constexpr TssaPasses kCausalTssaBackwardPasses{
+    .w_reads = 3, .dy_reads = 2, .w_again = 1};  // R1, R2, R3
 
 Traffic TssaTraffic(const ops::TssaInputs& in);
 Traffic TssaBackwardTraffic(const ops::TssaInputs& in, const ops::TssaGradients& gradients);

@@ -54,7 +54,8 @@ Traffic TssaTraffic(const ops::TssaInputs& in) {
   // Energies (unless left out) and weighted energies: the chunks' sums, added up, and read by every
   // chunk as totals.
   const int64_t sums = in.normalized ? 2 : 1;
-  return {.bytes_read = kTssaPasses.w_reads * size.w + size.memberships + size.parameters +
+  const TssaPasses passes = in.normalized ? kTssaPasses : kUnnormalizedTssaPasses;
+  return {.bytes_read = passes.w_reads * size.w + size.memberships + size.parameters +
                         BytesOf(in.mask) + 2 * sums * size.chunk_channels + 2 * size.chunk_heads,
           .bytes_written = size.w + size.memberships +
                            sums * (size.chunk_channels + size.channels) + size.chunk_heads +

@@ -19,10 +19,9 @@ namespace {
 
 struct Checker {
   std::map<const char*, Shadow> device;
-  std::map<const char*, Shadow> shared;  // of the running block
-  Shadow* last = nullptr;                // the one that the access before was in
-  std::map<std::string, AccessCount> counts;
-  AccessCount* count = nullptr;  // of the running kernel
+  std::map<const char*, Shadow> shared;       // of the running block
+  Shadow* last = nullptr;                     // the one that the access before was in
+  std::map<const char*, AccessCount> counts;  // by device block
   uint32_t operation = 0;
   bool inside = false;  // a check is running
 };
@@ -236,8 +235,9 @@ void Check(const char* p, size_t bytes, Access access, const void* site) {
          site);
   }
   if (!shadow.shared()) {
-    if (access != Access::kWrite) checker.count->read += static_cast<int64_t>(bytes);
-    if (access != Access::kRead) checker.count->written += static_cast<int64_t>(bytes);
+    AccessCount& count = checker.counts[shadow.begin()];
+    if (access != Access::kWrite) count.read += static_cast<int64_t>(bytes);
+    if (access != Access::kRead) count.written += static_cast<int64_t>(bytes);
   }
   shadow.ForEachCell(p, bytes, [&](Cell& cell) { CheckCell(shadow, cell, access, site); });
 }
@@ -246,8 +246,6 @@ void BeginLaunch() {
   checker.inside = false;  // a failed check never returned
   checker.operation = CurrentOperation();
   checker.last = nullptr;
-  checker.count = &checker.counts[KernelName(execution.call->kernel)];
-  ++checker.count->launches;
 }
 
 void BeginBlock() {
@@ -312,7 +310,9 @@ void CheckAccess(const void* address, size_t bytes, Access access, const void* s
   checker.inside = false;
 }
 
-std::map<std::string, AccessCount> AccessCounts() { return checker.counts; }
+AccessCount AccessesTo(const void* block) {
+  return checker.counts[static_cast<const char*>(block)];
+}
 void ResetAccessCounts() { checker.counts.clear(); }
 
 }  // namespace tost::simt

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <set>
 #include <string>
 
@@ -39,14 +38,14 @@ struct Statistics {
 };
 const Statistics& statistics();
 
-// Accesses to global memory, in bytes, of all launches of a kernel. Only the checked build counts.
+// What kernels have read and written of one device block, in bytes, since the last reset: a kernel
+// that passes over a tensor twice reads twice its size. Only the checked build counts.
 struct AccessCount {
-  int64_t launches = 0;
   int64_t read = 0;
   int64_t written = 0;
 };
-// By the kernel's name with its template arguments: "tost::cuda::LayerNorm<float, 4>".
-std::map<std::string, AccessCount> AccessCounts();
+// Of the block that begins at this address; the device has finished what was queued.
+AccessCount AccessesTo(const void* block);
 void ResetAccessCounts();
 
 // Queues work of a host library that stands in for one of the device's. It must say what it

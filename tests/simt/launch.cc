@@ -2,7 +2,10 @@
 
 #include <array>
 #include <map>
+#include <memory>
+#include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "tests/simt/execution.h"
 #include "tests/simt/report.h"
@@ -11,37 +14,28 @@
 namespace tost::simt {
 namespace {
 
-using RunPtx = void (*)(const unsigned char* parameters);
-
-// Filled before main.
-std::map<std::string, RunPtx>& PtxKernels() {
-  static auto& kernels = *new std::map<std::string, RunPtx>;
-  return kernels;
-}
-
 auto& dynamic_shared_opt_in = *new std::unordered_map<const void*, size_t>;
 
 struct PtxArguments {
-  RunPtx run_thread = nullptr;
+  std::shared_ptr<const void> program;
   alignas(16) std::array<unsigned char, kParameterBytes> parameters{};
 
   static void RunThread(const void* arguments) {
     const auto* self = static_cast<const PtxArguments*>(arguments);
-    self->run_thread(self->parameters.data());
+    ptx_executor->run_thread(self->program.get(), self->parameters.data());
   }
 };
 
-// Where nvcc's PTX of the kernel is linked in, it takes the place of what g++ made.
+// Where nvcc has PTX of the kernel, it takes the place of what g++ made.
 void TakePtx(KernelCall& call) {
-  if (PtxKernels().empty()) return;
-  const auto found = PtxKernels().find(MangledName(call.kernel));
-  if (found == PtxKernels().end()) {
+  if (ptx_executor == nullptr) return;
+  auto arguments = std::make_shared<PtxArguments>();
+  arguments->program = ptx_executor->find(MangledName(call.kernel));
+  if (arguments->program == nullptr) {
     MutableStatistics().without_ptx.insert(KernelName(call.kernel));
     return;
   }
   ++MutableStatistics().ptx_launches;
-  auto arguments = std::make_shared<PtxArguments>();
-  arguments->run_thread = found->second;
   call.pack(call.arguments.get(), arguments->parameters.data());
   call.argument_bytes = sizeof(PtxArguments);
   call.run_thread = &PtxArguments::RunThread;
@@ -64,9 +58,7 @@ cudaError_t CheckShape(const KernelCall& call) {
 
 }  // namespace
 
-PtxKernel::PtxKernel(const char* mangled_name, RunPtx run_thread) {
-  PtxKernels()[mangled_name] = run_thread;
-}
+const PtxExecutor* ptx_executor = nullptr;
 
 size_t SharedBytesAllowed(const void* kernel) {
   return dynamic_shared_opt_in.contains(kernel) ? kSharedBytesAtMost : kSharedBytesByDefault;

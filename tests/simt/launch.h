@@ -3,6 +3,8 @@
 #define TOST_TESTS_SIMT_LAUNCH_H_
 
 #include <cstddef>
+#include <memory>
+#include <string>
 
 namespace tost::simt {
 
@@ -13,11 +15,15 @@ inline constexpr int kThreadsAtMost = 1024;
 // Declared and dynamic shared memory of a kernel together: what cudaFuncSetAttribute opted in to.
 size_t SharedBytesAllowed(const void* kernel);
 
-// One per kernel in the output of ptx_to_cpp.py: launches of the kernel with this mangled name run
-// it instead.
-struct PtxKernel {
-  PtxKernel(const char* mangled_name, void (*run_thread)(const unsigned char* parameters));
+// Who runs kernels from nvcc's PTX in place of g++'s code (ptx_executor.cc).
+struct PtxExecutor {
+  // The program of the kernel with this mangled name, or null where no file has it.
+  std::shared_ptr<const void> (*find)(const std::string& mangled_name);
+  // Runs a thread; the parameters lie as nvcc lays them out.
+  void (*run_thread)(const void* program, const unsigned char* parameters);
 };
+// Null where none is linked in. Set before main.
+extern const PtxExecutor* ptx_executor;
 
 }  // namespace tost::simt
 

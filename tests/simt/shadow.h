@@ -34,6 +34,7 @@ class Shadow {
   Shadow(const char* begin, size_t bytes, bool is_shared)
       : begin_(begin), bytes_(bytes), shared_(is_shared), cells_(CellCount()) {}
 
+  const char* begin() const { return begin_; }
   bool shared() const { return shared_; }
   void set_bytes(size_t bytes) {  // at most those at first
     bytes_ = bytes;

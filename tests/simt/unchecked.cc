@@ -3,7 +3,7 @@
 
 namespace tost::simt {
 
-std::map<std::string, AccessCount> AccessCounts() { return {}; }
+AccessCount AccessesTo(const void*) { return {}; }
 void ResetAccessCounts() {}
 
 }  // namespace tost::simt
