@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test that needs no GPU; ends with a summary and fails if any part
-# failed. About 30 minutes on two cores the first time, less with ccache's help.
+# failed. About 40 minutes on two cores the first time, less with ccache's help.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
@@ -46,7 +46,7 @@ build_without_openmp() {
     build/no-openmp/tost info | grep -E '^OpenMP +absent'
 }
 
-echo "test: about to install, check the format, build and run the tests, again under the sanitizers, and build without OpenMP"
+echo "test: about to install, check the format, build and run the tests, again under the sanitizers, build without OpenMP, and compile for GPUs where nvcc is"
 part "dependencies" bash tools/install_dependencies.sh
 part "format" bash tools/format.sh --check
 part "build cpu" build cpu -DTOST_TESTS=ON -DTOST_BENCHMARKS=ON -DTOST_WERROR=ON
@@ -55,6 +55,12 @@ part "test cpu" ctest --preset cpu --parallel "$jobs" --no-tests=error
 part "build asan" build asan -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=OFF
 part "test asan" ctest --preset asan --parallel "$jobs" --no-tests=error --label-exclude slow
 part "without OpenMP" build_without_openmp
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  part "build for GPUs" build cuda-check -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=ON
+  part "check for GPUs" ctest --preset cuda-check --no-tests=error
+else
+  printf '\n== build for GPUs: skipped, no nvcc on this machine\n'
+fi
 
 printf '\n%-16s %8s %8s %8s\n' part passed failed seconds
 passed=0 failed=0

@@ -1,5 +1,9 @@
-// What of CUDA's libraries works without a driver: the arguments of products.
+// What of CUDA's libraries works without a driver: the arguments of products, and that NCCL links.
 #include <vector>
+
+#ifdef TOST_HAVE_NCCL
+#include <nccl.h>
+#endif
 
 #include "cuda/blas_description.h"
 #include "gtest/gtest.h"
@@ -118,6 +122,14 @@ TEST(BlasDescription, AlgorithmsMayNotAddInPlace) {
             "cublasLtMatmulPreferenceGetAttribute");
   EXPECT_EQ(schemes & CUBLASLT_REDUCTION_SCHEME_INPLACE, 0u);
 }
+
+#ifdef TOST_HAVE_NCCL
+TEST(Nccl, IsLinked) {
+  int version = 0;
+  EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
+  EXPECT_GE(version, NCCL_VERSION(2, 14, 0));  // the first with communicators that do not block
+}
+#endif
 
 }  // namespace
 }  // namespace tost::cuda
