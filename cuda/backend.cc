@@ -2,6 +2,7 @@
 #include "absl/strings/str_format.h"
 #include "autograd/base/errors.h"
 #include "autograd/device_backend.h"
+#include "cuda/blas_library.h"
 #include "cuda/devices.h"
 #include "cuda/install.h"
 
@@ -11,6 +12,7 @@ namespace {
 absl::Status Install(int index) {
   TOST_ASSIGN_OR_RETURN(const cuda::DeviceDescription device, cuda::Describe(index));
   TOST_RETURN_IF_ERROR(cuda::CheckCapability(device));
+  TOST_RETURN_IF_ERROR(cuda::OpenBlasLibrary());
   cuda::InstallCuda(index);
   return absl::OkStatus();
 }

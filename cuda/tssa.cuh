@@ -39,7 +39,7 @@ __device__ __forceinline__ Numbers<S, kPack> TssaAttention(const TssaBlock<kPack
 
 // y = −w Π m / (1 + s). A block is a chunk and some heads, a thread eight tokens of a pack.
 template <class T, int kPack>
-__global__ void __launch_bounds__(kTssaSomeThreads, kTssaSomeBlocks)
+__global__ void __launch_bounds__(kTssaSomeThreads, kTssaWideBlocks)
     TssaWrite(TssaArguments<T> a, int heads_per_block) {
   using S = Sum<T>;
   const TssaBlock<kPack> block(a.extents, heads_per_block);

@@ -70,7 +70,7 @@ __device__ __forceinline__ TssaFactors<Sum<T>, kPack> LoadTssaFactors(
 // Σ Π G w of each chunk, and −Σ_i G w · attention of each token and head. A block is a chunk and
 // some heads, a thread eight tokens of a pack.
 template <class T, int kPack>
-__global__ void __launch_bounds__(kTssaSomeThreads, kTssaSomeBlocks)
+__global__ void __launch_bounds__(kTssaSomeThreads, kTssaWideBlocks)
     TssaCorrelations(TssaBackwardArguments<T> a, int heads_per_block) {
   using S = Sum<T>;
   TOST_DYNAMIC_SHARED(S, exchange);
@@ -191,7 +191,7 @@ __device__ __forceinline__ void LoadTheta(const TssaBackwardArguments<T>& a,
 // dw. A block is a chunk and some heads, a thread eight tokens of a pack. da − Θ/temp is formed
 // before anything else: for a single token it cancels.
 template <class T, int kPack>
-__global__ void __launch_bounds__(kTssaSomeThreads, kTssaSomeBlocks)
+__global__ void __launch_bounds__(kTssaSomeThreads, kTssaWideBlocks)
     TssaWriteGradient(TssaBackwardArguments<T> a, int heads_per_block) {
   using S = Sum<T>;
   const TssaBlock<kPack> block(a.extents, heads_per_block);

@@ -28,7 +28,9 @@ static_assert(kTssaChunk == kWarp, "a warp is a row of a tile of heads");
 inline constexpr int kTssaSomePacks = 32;
 inline constexpr int kTssaAllPacks = 192;
 inline constexpr int kTssaSomeThreads = kTssaRows * kTssaSomePacks;
-inline constexpr int kTssaSomeBlocks = 5;  // on a multiprocessor: at most 96 registers a thread
+// Of these on a multiprocessor: at most 96 registers a thread, or 128 where 96 would spill.
+inline constexpr int kTssaSomeBlocks = 5;
+inline constexpr int kTssaWideBlocks = 4;
 inline constexpr int kTssaAllThreads = kTssaRows * kTssaAllPacks;
 
 // Channels of a thread: their sums fill one access of 16 bytes. Twice as many would halve the

@@ -1,4 +1,4 @@
-// What ptxas says of every kernel: registers within the table of resources.txt, nothing spilled.
+// What ptxas says of every kernel: registers and spills within the table of resources.txt.
 #include <cxxabi.h>
 
 #include <algorithm>
@@ -53,6 +53,7 @@ std::vector<KernelResources> Parse(std::istream& log) {
 struct Limit {
   std::string kernel;  // its name without tost::cuda:: and template arguments
   int registers = 0;
+  int spilled_bytes = 0;
   bool used = false;
 };
 
@@ -62,7 +63,10 @@ std::vector<Limit> Limits() {
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     Limit limit;
-    if (line.starts_with("#") || !(words >> limit.kernel >> limit.registers)) continue;
+    if (line.starts_with("#") ||
+        !(words >> limit.kernel >> limit.registers >> limit.spilled_bytes)) {
+      continue;
+    }
     limits.push_back(limit);
   }
   return limits;
@@ -79,7 +83,6 @@ std::string ShortName(const std::string& kernel) {
 
 void Check(const KernelResources& kernel, std::vector<Limit>& limits) {
   const std::string what = kernel.name + " on " + kernel.architecture;
-  EXPECT_EQ(kernel.spilled_bytes, 0) << what;
   const auto limit = std::ranges::find(limits, ShortName(kernel.name), &Limit::kernel);
   if (limit == limits.end()) {
     ADD_FAILURE() << what << " uses " << kernel.registers << " and has no row in resources.txt";
@@ -87,6 +90,7 @@ void Check(const KernelResources& kernel, std::vector<Limit>& limits) {
   }
   limit->used = true;
   EXPECT_LE(kernel.registers, limit->registers) << what;
+  EXPECT_LE(kernel.spilled_bytes, limit->spilled_bytes) << what;
 }
 
 TEST(Resources, AreReadFromWhatPtxasSays) {
