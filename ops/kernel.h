@@ -27,6 +27,9 @@ class KernelOn<void(Parameters...)> {
     fn_(std::forward<Parameters>(arguments)...);
   }
 
+  // The function, for a device that computes with another's.
+  Fn* function() const { return fn_; }
+
  private:
   template <class Argument>
   void Require(const Argument& argument) const {

@@ -58,6 +58,7 @@ part "without OpenMP" build_without_openmp
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   part "build for GPUs" build cuda-check -DTOST_TESTS=ON -DTOST_BENCHMARKS=OFF -DTOST_WERROR=ON
   part "check for GPUs" ctest --preset cuda-check --no-tests=error
+  part "clang reads CUDA" tools/check_cuda_with_clang.sh
 else
   printf '\n== build for GPUs: skipped, no nvcc on this machine\n'
 fi

@@ -119,7 +119,7 @@ template <class Result, class... Arguments, ops::Kernel<Result(Arguments...)>& k
 struct Guarded<kSlot> {
   static Result Run(Arguments... arguments) {
     const Opened opened;
-    return kSlot.On(DeviceType::kCpu)(arguments...);
+    return kSlot.On(DeviceType::kCpu).function()(arguments...);
   }
   static void Install() { kSlot.Install(DeviceType::kCuda, &Run); }
 };
