@@ -90,7 +90,8 @@ void AddRow(const BackwardArguments<T>& in, int64_t row, A* __restrict weight_su
 }
 
 template <class T>
-void Backward(const BackwardArguments<T>& in, int64_t rows, LayerNormGradients& out) {
+void Backward(const BackwardArguments<T>& in, int64_t rows, Device device,
+              LayerNormGradients& out) {
   using A = Accumulate<T>;
   const int64_t length = RowsPerRange(rows, in.columns);
   T* dx = out.dx.defined() ? out.dx.mutable_data<T>() : nullptr;
@@ -98,8 +99,8 @@ void Backward(const BackwardArguments<T>& in, int64_t rows, LayerNormGradients& 
   A* bias_sums = nullptr;
   if (out.want_sums) {
     const Shape shape{RangeCount(rows, in.columns), in.columns};
-    out.weight_sums = Tensor::Zeros(shape, kDTypeOf<A>);
-    out.bias_sums = Tensor::Zeros(shape, kDTypeOf<A>);
+    out.weight_sums = Tensor::Zeros(shape, kDTypeOf<A>, device);
+    out.bias_sums = Tensor::Zeros(shape, kDTypeOf<A>, device);
     weight_sums = out.weight_sums.mutable_data<A>();
     bias_sums = out.bias_sums.mutable_data<A>();
   }
@@ -155,7 +156,7 @@ void LayerNormBackward(const Tensor& x, const Tensor& weight, const Tensor& mean
     using A = Accumulate<T>;
     const BackwardArguments<T> in{x.shape()[-1],    x.data<T>(),    dy.data<T>(),
                                   weight.data<A>(), mean.data<A>(), rstd.data<A>()};
-    Backward(in, x.shape().Rows(), out);
+    Backward(in, x.shape().Rows(), x.device(), out);
   });
 }
 

@@ -83,7 +83,8 @@ void ScaledResidualBackward(const Tensor& gamma, const Tensor& y, const Tensor& 
     const int64_t length = RowsPerRange(rows, columns);
     A* sums = nullptr;
     if (out.want_sums) {
-      out.gamma_sums = Tensor::Zeros({RangeCount(rows, columns), columns}, kDTypeOf<A>);
+      out.gamma_sums =
+          Tensor::Zeros({RangeCount(rows, columns), columns}, kDTypeOf<A>, dz.device());
       sums = out.gamma_sums.mutable_data<A>();
     }
     const BackwardRange<T> range{
