@@ -11,7 +11,7 @@ namespace {
 
 absl::Status Install(int index) {
   TOST_ASSIGN_OR_RETURN(const cuda::DeviceDescription device, cuda::Describe(index));
-  TOST_RETURN_IF_ERROR(cuda::CheckCapability(device));
+  TOST_RETURN_IF_ERROR(cuda::CheckCapability(device, cuda::BuiltArchitectures()));
   TOST_RETURN_IF_ERROR(cuda::OpenBlasLibrary());
   cuda::InstallCuda(index);
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace tost::cuda {
 
@@ -22,9 +23,15 @@ struct DeviceDescription {
 };
 absl::StatusOr<DeviceDescription> Describe(int index);
 
-// Whether this program has code for the device: compute capability 8.0 or newer. Otherwise
-// FailedPrecondition, naming the device and both capabilities.
-absl::Status CheckCapability(const DeviceDescription& device);
+// Whether a program built for these architectures has code for the device: machine code of its
+// generation ("80-real" runs on 8.0 to 8.9), or an intermediate one that is not newer
+// ("100-virtual"; without a suffix it is both). Otherwise FailedPrecondition, naming the device and
+// what there is code for. `architectures` is CMake's list with commas; "native" and other words are
+// taken on trust.
+absl::Status CheckCapability(const DeviceDescription& device, absl::string_view architectures);
+
+// What this program was built for.
+absl::string_view BuiltArchitectures();
 
 }  // namespace tost::cuda
 
