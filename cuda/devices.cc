@@ -20,7 +20,8 @@ struct Architecture {
 
 Architecture Parse(absl::string_view text) {
   Architecture architecture;
-  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits('-', 1));
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('-', 1));
   absl::string_view number = parts.first;
   while (!number.empty() && absl::ascii_isalpha(static_cast<unsigned char>(number.back()))) {
     number.remove_suffix(1);

@@ -1,5 +1,5 @@
-// Numbers in the type of sums, in shared memory or in small vectors: read and written 16 bytes at a
-// time where the address allows it.
+// Several numbers at once, read and written in as few accesses as their addresses allow: operands
+// in memory, tiles in shared memory.
 #ifndef TOST_CUDA_NUMBERS_CUH_
 #define TOST_CUDA_NUMBERS_CUH_
 
@@ -8,32 +8,43 @@
 
 namespace tost::cuda {
 
-// The numbers of one access: at most 16 bytes.
-template <class S, int n>
-inline constexpr int kPiece = n < kPackWidth<S> ? n : kPackWidth<S>;
-
-// n numbers, n a power of two; the address is a multiple of an access.
-template <int n, class S>
-__host__ __device__ __forceinline__ Numbers<S, n> LoadNumbers(const S* from) {
-  Numbers<S, n> numbers;
+// n numbers in accesses of at most 16 bytes; `from` is a multiple of the smaller of 16 bytes and
+// the numbers' size. For operands wider than the elements that set n, such as float vectors beside
+// bfloat16 rows.
+template <int n, class T>
+__host__ __device__ __forceinline__ Numbers<Sum<T>, n> LoadNumbers(const T* from) {
+  constexpr int kPart = n < kPackWidth<T> ? n : kPackWidth<T>;
+  Numbers<Sum<T>, n> numbers;
 #pragma unroll
-  for (int i = 0; i < n; i += kPiece<S, n>) {
-    const Numbers<S, kPiece<S, n>> piece = LoadPack<kPiece<S, n>>(from + i);
+  for (int first = 0; first < n; first += kPart) {
+    const Numbers<Sum<T>, kPart> part = LoadPack<kPart>(from + first);
 #pragma unroll
-    for (int e = 0; e < kPiece<S, n>; ++e) numbers[i + e] = piece[e];
+    for (int i = 0; i < kPart; ++i) numbers[first + i] = part[i];
   }
   return numbers;
 }
 
-template <int n, class S>
-__host__ __device__ __forceinline__ void StoreNumbers(S* to, const Numbers<S, n>& numbers) {
+template <int n, class T, class S>
+__host__ __device__ __forceinline__ void StoreNumbers(T* to, const Numbers<S, n>& numbers) {
+  constexpr int kPart = n < kPackWidth<T> ? n : kPackWidth<T>;
 #pragma unroll
-  for (int i = 0; i < n; i += kPiece<S, n>) {
-    Numbers<S, kPiece<S, n>> piece;
+  for (int first = 0; first < n; first += kPart) {
+    Numbers<S, kPart> part;
 #pragma unroll
-    for (int e = 0; e < kPiece<S, n>; ++e) piece[e] = numbers[i + e];
-    StorePack<kPiece<S, n>>(to + i, piece);
+    for (int i = 0; i < kPart; ++i) part[i] = numbers[first + i];
+    StorePack<kPart>(to + first, part);
   }
+}
+
+// Stores numbers, added to what is there when `add`.
+template <int n, class T, class S>
+__host__ __device__ __forceinline__ void StoreOrAdd(T* to, Numbers<S, n> numbers, bool add) {
+  if (add) {
+    const Numbers<Sum<T>, n> before = LoadNumbers<n>(to);
+#pragma unroll
+    for (int i = 0; i < n; ++i) numbers[i] = static_cast<S>(before[i]) + numbers[i];
+  }
+  StoreNumbers<n>(to, numbers);
 }
 
 }  // namespace tost::cuda

@@ -1,6 +1,5 @@
 // Acceptance statement E3: a device without matching embedded code is one line listing both.
 #include "cuda/devices.h"
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,10 +33,10 @@ TEST(E3, ADeviceWithoutCodeIsOneLineListingBoth) {
   const absl::Status status = CheckCapability(
       {.name = "Tesla T4", .capability_major = 7, .capability_minor = 5}, "80-real,90-real");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("Tesla T4 has compute capability 7.5"),
-                    HasSubstr("code for 80-real,90-real"), HasSubstr("--device cpu"),
-                    HasSubstr("CMAKE_CUDA_ARCHITECTURES=75")));
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("Tesla T4 has compute capability 7.5"), HasSubstr("code for 80-real,90-real"),
+            HasSubstr("--device cpu"), HasSubstr("CMAKE_CUDA_ARCHITECTURES=75")));
 }
 
 }  // namespace
