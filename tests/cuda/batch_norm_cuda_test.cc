@@ -72,7 +72,7 @@ TEST(BatchNorm, HasTheRightGradient) {
 
 TEST(BatchNorm, TracksStatisticsAsTheCpuDoes) {
   const Extents e{40, 5};
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : DeviceDTypes()) {
     SCOPED_TRACE(Name(dtype));
     const auto tracked = [&](Device device) {
       std::vector<Tensor> in;

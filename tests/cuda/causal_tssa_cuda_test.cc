@@ -28,7 +28,7 @@ std::vector<Tensor> Inputs(const TssaCase& c, DType dtype, double size = 1) {
 
 TEST(CausalTssa, EqualsTheCpu) {
   for (const TssaCase& c : TssaCases()) {
-    for (const DType dtype : kTssaDTypes) {
+    for (const DType dtype : DeviceDTypes()) {
       SCOPED_TRACE(Message() << c.Name() << " " << dtype);
       std::vector<Tensor> inputs = Inputs(c, dtype);
       ExpectSameAsCpu(Masked, inputs, TssaTolerance(dtype));
@@ -49,7 +49,7 @@ TEST(CausalTssa, EqualsTheCpuAtAllSizesOfValues) {
 // Zero tokens at the start and a channel that is zero throughout: the energy is clamped there.
 TEST(CausalTssa, EqualsTheCpuWhereEnergyIsClamped) {
   const TssaCase c{2, 41, 2, 5};
-  for (const DType dtype : kTssaDTypes) {
+  for (const DType dtype : DeviceDTypes()) {
     std::vector<Tensor> inputs = Inputs(c, dtype);
     inputs[0] = As(dtype, WithZeros(c, /*zero_tokens=*/3));
     ExpectSameAsCpu(Masked, inputs, TssaTolerance(dtype));
@@ -73,7 +73,7 @@ TEST(CausalTssa, Gradients) {
 // One of the gradients alone, and gradients that add up.
 TEST(CausalTssa, GradientsAddUpAndMayBeUnwanted) {
   const TssaCase c{2, 35, 3, 20};
-  for (const DType dtype : kTssaDTypes) {
+  for (const DType dtype : DeviceDTypes()) {
     SCOPED_TRACE(dtype);
     const std::vector<Tensor> inputs = Inputs(c, dtype);
     const Tensor dy = OnCuda(As(dtype, RandomTensor(c.Tokens(), /*seed=*/5)));
@@ -163,7 +163,7 @@ Streamed Stream(const std::vector<int64_t>& pieces, const TssaCase& c, const Ten
 // The full pass on the CPU, and every way of cutting the tokens on the device.
 TEST(CausalTssa, StreamingEqualsTheFullPass) {
   for (const TssaCase& c : {TssaCase{1, 75, 3, 8}, TssaCase{1, 75, 2, 5}, TssaCase{1, 75, 1, 1}}) {
-    for (const DType dtype : kTssaDTypes) {
+    for (const DType dtype : DeviceDTypes()) {
       SCOPED_TRACE(Message() << c.Name() << " " << dtype);
       const std::vector<Tensor> inputs = Inputs(c, dtype);
       CausalTssaState expected =

@@ -17,9 +17,11 @@ bool IsFloating(const Tensor& x) {
   return x.dtype() != DType::kInt32 && x.dtype() != DType::kUint16;
 }
 
-double Largest(const std::vector<double>& values) {
+double LargestFinite(const std::vector<double>& values) {
   double largest = 1;
-  for (double value : values) largest = std::max(largest, std::abs(value));
+  for (double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
   return largest;
 }
 
@@ -33,12 +35,13 @@ double LargestDifference(const std::vector<double>& a, const std::vector<double>
   return largest;
 }
 
-// Both NaN counts as equal.
+// Both NaN, or the same infinity, counts as equal.
 void ExpectClose(const std::vector<double>& actual, const std::vector<double>& expected,
                  double bound, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   for (size_t i = 0; i < actual.size(); ++i) {
     if (std::isnan(expected[i]) && std::isnan(actual[i])) continue;
+    if (actual[i] == expected[i]) continue;
     ASSERT_LE(std::abs(actual[i] - expected[i]), bound)
         << what << ", element " << i << ": device " << actual[i] << ", CPU " << expected[i];
   }
@@ -64,10 +67,16 @@ class SkipWithoutDevice : public ::testing::Environment {
 [[maybe_unused]] const auto* const environment =
     ::testing::AddGlobalTestEnvironment(new SkipWithoutDevice);
 
-std::vector<Tensor> AllOnCuda(const std::vector<Tensor>& inputs) {
+std::vector<Tensor> Placed(const std::vector<Tensor>& inputs, Tensor (*place)(const Tensor&)) {
   std::vector<Tensor> moved;
-  for (const Tensor& input : inputs) moved.push_back(OnCuda(input));
+  for (const Tensor& input : inputs) moved.push_back(place(input));
   return moved;
+}
+
+// Fills `copy`, a tensor on the device, with the numbers of x.
+void CopyIn(const Tensor& x, Tensor copy) {
+  RuntimeOf(CudaDevice())
+      .CopyIn(copy.mutable_raw(), x.raw(), static_cast<size_t>(x.numel()) * SizeOf(x.dtype()));
 }
 
 }  // namespace
@@ -82,10 +91,26 @@ Device CudaDevice() {
 }
 
 Tensor OnCuda(const Tensor& x) {
-  Tensor copy = Tensor::Empty(x.shape(), x.dtype(), CudaDevice());
-  RuntimeOf(CudaDevice())
-      .CopyIn(copy.mutable_raw(), x.raw(), static_cast<size_t>(x.numel()) * SizeOf(x.dtype()));
+  const Tensor copy = Tensor::Empty(x.shape(), x.dtype(), CudaDevice());
+  CopyIn(x, copy);
   return copy;
+}
+
+Tensor OnCudaMisaligned(const Tensor& x) {
+  const Tensor copy = Tensor::Empty({x.numel() + 1}, x.dtype(), CudaDevice()).View(1, x.shape());
+  CopyIn(x, copy);
+  return copy;
+}
+
+std::vector<DType> DeviceSumDTypes() {
+  std::vector<DType> dtypes{DType::kFloat32};
+  if (executor::HasDouble()) dtypes.push_back(DType::kFloat64);
+  return dtypes;
+}
+std::vector<DType> DeviceDTypes() {
+  std::vector<DType> dtypes = DeviceSumDTypes();
+  dtypes.push_back(DType::kBFloat16);
+  return dtypes;
 }
 
 bool SmallShapesOnly() { return executor::ChecksEveryAccess(); }
@@ -134,7 +159,7 @@ Bounds BoundsOf(const TensorFunction& fn, const std::vector<Tensor>& inputs,
     truth = Evaluate(fn, exact);
   }
   const auto bound = [&](const std::vector<double>& cpu, const std::vector<double>& exact) {
-    return std::max(tolerance * Largest(cpu), kRoundings * LargestDifference(cpu, exact));
+    return std::max(tolerance * LargestFinite(cpu), kRoundings * LargestDifference(cpu, exact));
   };
   Bounds bounds{.value = bound(expected.value, truth.value)};
   for (size_t i = 0; i < expected.gradients.size(); ++i) {
@@ -143,13 +168,16 @@ Bounds BoundsOf(const TensorFunction& fn, const std::vector<Tensor>& inputs,
   return bounds;
 }
 
-}  // namespace
-
-void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
-                     double tolerance) {
+void ExpectSame(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs, double tolerance,
+                Tensor (*place)(const Tensor&)) {
+  if (!executor::HasDouble() && std::ranges::any_of(cpu_inputs, [](const Tensor& x) {
+        return x.dtype() == DType::kFloat64;
+      })) {
+    return;
+  }
   const ValueAndGradients expected = Evaluate(fn, cpu_inputs);
   const Bounds bounds = BoundsOf(fn, cpu_inputs, expected, tolerance);
-  const std::vector<Tensor> inputs = AllOnCuda(cpu_inputs);
+  const std::vector<Tensor> inputs = Placed(cpu_inputs, place);
   ValueAndGradients first;
   ForEachThreadOrder([&](const std::string& order) {
     SCOPED_TRACE(order);
@@ -172,10 +200,21 @@ void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_in
   });
 }
 
+}  // namespace
+
+void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                     double tolerance) {
+  ExpectSame(fn, cpu_inputs, tolerance, &OnCuda);
+}
+void ExpectSameAsCpuMisaligned(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                               double tolerance) {
+  ExpectSame(fn, cpu_inputs, tolerance, &OnCudaMisaligned);
+}
+
 void ExpectGradcheck(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs) {
   if (!executor::HasDouble()) return;
   const GradcheckReport report =
-      Gradcheck(fn, AllOnCuda(cpu_inputs), {.step = 1e-5, .tolerance = 1e-8});
+      Gradcheck(fn, Placed(cpu_inputs, &OnCuda), {.step = 1e-5, .tolerance = 1e-8});
   EXPECT_TRUE(report.passed()) << report.failure << "\n" << report.Table();
 }
 

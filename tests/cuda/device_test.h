@@ -19,6 +19,13 @@ Device CudaDevice();
 // A copy of a host tensor on the device under test, as a constant.
 Tensor OnCuda(const Tensor& x);
 
+// The same one element past an aligned address, where no access can be wider than an element.
+Tensor OnCudaMisaligned(const Tensor& x);
+
+// The types in which the device has kernels. float64 serves finite differences; a GPU lacks it.
+std::vector<DType> DeviceDTypes();
+std::vector<DType> DeviceSumDTypes();  // of sums and master values: those but bfloat16
+
 // Whether every access is checked one by one: some 10^5 of them are a test's measure then.
 bool SmallShapesOnly();
 
@@ -37,9 +44,13 @@ ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& 
 // the largest number of each tensor (at least 1), and the same bits in every order of threads.
 // Where numbers cancel, as in gradients that sum over everything, float32 results may differ by
 // four times what the CPU's own differ from float64's; fn must take any floating type of its
-// inputs, therefore.
+// inputs, therefore. Infinities are equal to themselves and to nothing else. Inputs in float64 are
+// left out where the device has no kernels for it.
 void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
                      double tolerance);
+// The same with every input misaligned on the device.
+void ExpectSameAsCpuMisaligned(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                               double tolerance);
 
 // Finite differences in double on the device, to 1e-8 relative. Skipped where it has no double.
 void ExpectGradcheck(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs);

@@ -97,7 +97,7 @@ TEST(Dropout, DropsWhatTheCpuDrops) {
   const RandomKey key{.seed = 5, .step = 3, .draw = 2, .first_row = 7};
   for (const Shape& shape : {Shape{1, 1}, Shape{5, 13}, Shape{3, 4, 65}}) {
     SCOPED_TRACE(shape.ToString());
-    const Tensor x = RandomTensor(shape, 1);
+    const Tensor x = As(DType::kFloat32, RandomTensor(shape, 1));
     ExpectSameAsCpu([&](const auto& in) { return ops::Dropout(in[0], 0.3f, key); }, {x}, 0);
     ExpectSameAsCpu([&](const auto& in) { return ops::DropPath(in[0], 0.3f, key); }, {x}, 0);
     EXPECT_EQ(ops::DropoutMask(shape, 0.4f, key, DType::kFloat32, CudaDevice()).ToHost(),

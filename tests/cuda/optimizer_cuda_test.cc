@@ -52,7 +52,7 @@ Tensor Random(int64_t count, uint64_t seed, DType dtype, Device device, int64_t 
 
 TEST(SquaredNorm, EqualsTheCpu) {
   for (const int64_t count : Counts()) {
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const DType dtype : DeviceSumDTypes()) {
       for (const int64_t offset : {0, 1}) {
         SCOPED_TRACE(testing::Message() << count << " from " << offset << " " << Name(dtype));
         ExpectSameUpdate(
@@ -95,7 +95,7 @@ constexpr double kSquares[] = {0.01, 4.0, std::numeric_limits<double>::infinity(
 
 TEST(AdamW, EqualsTheCpu) {
   for (const int64_t count : Counts()) {
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const DType dtype : DeviceSumDTypes()) {
       for (const int64_t offset : {0, 1}) {
         for (const double squares : kSquares) {
           SCOPED_TRACE(testing::Message() << count << " from " << offset << " " << Name(dtype)
@@ -135,7 +135,7 @@ TEST(AdamW, TheBFloat16CopyIsTheRoundedValue) {
 
 TEST(Sgd, EqualsTheCpu) {
   for (const int64_t count : Counts()) {
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const DType dtype : DeviceSumDTypes()) {
       for (const double squares : kSquares) {
         SCOPED_TRACE(testing::Message() << count << " " << Name(dtype) << " squares " << squares);
         ExpectSameUpdate(
@@ -168,7 +168,7 @@ TEST(Sgd, FirstStepForgetsTheBuffer) {
 
 TEST(ExponentialMovingAverage, EqualsTheCpu) {
   for (const int64_t count : Counts()) {
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const DType dtype : DeviceSumDTypes()) {
       for (const double squares : kSquares) {
         SCOPED_TRACE(testing::Message() << count << " " << Name(dtype) << " squares " << squares);
         ExpectSameUpdate(

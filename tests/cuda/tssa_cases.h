@@ -17,8 +17,6 @@ struct TssaCase {
   std::string Name() const { return Shape{batch, tokens, heads, head_dim}.ToString(); }
 };
 
-inline constexpr DType kTssaDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kBFloat16};
-
 // One token, one head, odd widths, lengths around chunks of 32 tokens and rows of 8, more chunks
 // than the scan has warps, heads wider than a row of threads, more packs than one.
 std::vector<TssaCase> TssaCases();

@@ -29,7 +29,7 @@ std::vector<Tensor> Inputs(const TssaCase& c, DType dtype, double size = 1) {
 
 TEST(Tssa, EqualsTheCpu) {
   for (const TssaCase& c : TssaCases()) {
-    for (const DType dtype : kTssaDTypes) {
+    for (const DType dtype : DeviceDTypes()) {
       SCOPED_TRACE(Message() << c.Name() << " " << dtype);
       std::vector<Tensor> inputs = Inputs(c, dtype);
       ExpectSameAsCpu(Masked(), inputs, TssaTolerance(dtype));
@@ -41,7 +41,7 @@ TEST(Tssa, EqualsTheCpu) {
 
 TEST(Tssa, UnnormalizedEqualsTheCpu) {
   for (const TssaCase& c : TssaCases()) {
-    for (const DType dtype : kTssaDTypes) {
+    for (const DType dtype : DeviceDTypes()) {
       SCOPED_TRACE(Message() << c.Name() << " " << dtype);
       ExpectSameAsCpu(Masked({.normalized = false}), Inputs(c, dtype), TssaTolerance(dtype));
     }
@@ -59,7 +59,7 @@ TEST(Tssa, EqualsTheCpuAtAllSizesOfValues) {
 
 TEST(Tssa, EqualsTheCpuForZeroTokensAndChannels) {
   const TssaCase c{2, 41, 2, 5};
-  for (const DType dtype : kTssaDTypes) {
+  for (const DType dtype : DeviceDTypes()) {
     std::vector<Tensor> inputs = Inputs(c, dtype);
     inputs[0] = As(dtype, WithZeros(c, /*zero_tokens=*/1));
     ExpectSameAsCpu(Masked(), inputs, TssaTolerance(dtype));
@@ -84,7 +84,7 @@ TEST(Tssa, Gradients) {
 // One of the gradients alone, and gradients that add up.
 TEST(Tssa, GradientsAddUpAndMayBeUnwanted) {
   const TssaCase c{2, 35, 3, 20};
-  for (const DType dtype : kTssaDTypes) {
+  for (const DType dtype : DeviceDTypes()) {
     SCOPED_TRACE(dtype);
     const std::vector<Tensor> inputs = Inputs(c, dtype);
     const Tensor w = OnCuda(inputs[0]), temp = OnCuda(inputs[1]);
