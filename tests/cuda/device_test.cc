@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "autograd/tape.h"
 #include "cuda/install.h"
@@ -73,6 +74,11 @@ std::vector<Tensor> Placed(const std::vector<Tensor>& inputs, Tensor (*place)(co
   return moved;
 }
 
+Tensor ParameterOf(const Tensor& x) {
+  return x.WithGrad(
+      std::make_shared<Grad>(x.shape(), AccumulateDType(x.dtype()), x.device(), Grad::Kind::kLeaf));
+}
+
 // Fills `copy`, a tensor on the device, with the numbers of x.
 void CopyIn(const Tensor& x, Tensor copy) {
   RuntimeOf(CudaDevice())
@@ -124,9 +130,14 @@ void ForEachThreadOrder(const std::function<void(const std::string& order)>& run
 
 Tensor As(DType dtype, const Tensor& x) { return Converted(x, dtype); }
 
-ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& inputs) {
+ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& inputs,
+                           InputKind kind) {
   std::vector<Tensor> leaves;
-  for (const Tensor& input : inputs) leaves.push_back(IsFloating(input) ? Leaf(input) : input);
+  for (const Tensor& input : inputs) {
+    leaves.push_back(!IsFloating(input)                ? input
+                     : kind == InputKind::kActivations ? Leaf(input)
+                                                       : ParameterOf(input));
+  }
   ValueAndGradients result;
   Tape tape;
   const Tensor y = fn(leaves);
@@ -169,19 +180,19 @@ Bounds BoundsOf(const TensorFunction& fn, const std::vector<Tensor>& inputs,
 }
 
 void ExpectSame(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs, double tolerance,
-                Tensor (*place)(const Tensor&)) {
+                Tensor (*place)(const Tensor&), InputKind kind = InputKind::kActivations) {
   if (!executor::HasDouble() && std::ranges::any_of(cpu_inputs, [](const Tensor& x) {
         return x.dtype() == DType::kFloat64;
       })) {
     return;
   }
-  const ValueAndGradients expected = Evaluate(fn, cpu_inputs);
+  const ValueAndGradients expected = Evaluate(fn, cpu_inputs, kind);
   const Bounds bounds = BoundsOf(fn, cpu_inputs, expected, tolerance);
   const std::vector<Tensor> inputs = Placed(cpu_inputs, place);
   ValueAndGradients first;
   ForEachThreadOrder([&](const std::string& order) {
     SCOPED_TRACE(order);
-    const ValueAndGradients actual = Evaluate(fn, inputs);
+    const ValueAndGradients actual = Evaluate(fn, inputs, kind);
     ExpectClose(actual.value, expected.value, bounds.value, "value");
     ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
     for (size_t i = 0; i < actual.gradients.size(); ++i) {
@@ -206,13 +217,17 @@ void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_in
                      double tolerance) {
   ExpectSame(fn, cpu_inputs, tolerance, &OnCuda);
 }
+void ExpectSameAsCpuForParameters(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                                  double tolerance) {
+  ExpectSame(fn, cpu_inputs, tolerance, &OnCuda, InputKind::kParameters);
+}
 void ExpectSameAsCpuMisaligned(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
                                double tolerance) {
   ExpectSame(fn, cpu_inputs, tolerance, &OnCudaMisaligned);
 }
 
 void ExpectGradcheck(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs) {
-  if (!executor::HasDouble()) return;
+  if (!executor::HasDouble() || SmallShapesOnly()) return;
   const GradcheckReport report =
       Gradcheck(fn, Placed(cpu_inputs, &OnCuda), {.step = 1e-5, .tolerance = 1e-8});
   EXPECT_TRUE(report.passed()) << report.failure << "\n" << report.Table();

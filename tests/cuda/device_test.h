@@ -38,7 +38,10 @@ struct ValueAndGradients {
   std::vector<double> value;
   std::vector<std::vector<double>> gradients;  // empty for int32 inputs
 };
-ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& inputs);
+// Of whom the gradients of bfloat16 inputs are: a parameter gathers its own in float32.
+enum class InputKind { kActivations, kParameters };
+ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& inputs,
+                           InputKind kind = InputKind::kActivations);
 
 // fn on the device gives what fn gives on the CPU, value and gradients, to `tolerance` relative to
 // the largest number of each tensor (at least 1), and the same bits in every order of threads.
@@ -48,11 +51,14 @@ ValueAndGradients Evaluate(const TensorFunction& fn, const std::vector<Tensor>& 
 // left out where the device has no kernels for it.
 void ExpectSameAsCpu(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
                      double tolerance);
+void ExpectSameAsCpuForParameters(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
+                                  double tolerance);
 // The same with every input misaligned on the device.
 void ExpectSameAsCpuMisaligned(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs,
                                double tolerance);
 
-// Finite differences in double on the device, to 1e-8 relative. Skipped where it has no double.
+// Finite differences in double on the device, to 1e-8 relative. Skipped where it has no double, and
+// where every access is checked: they make no access that comparing with the CPU does not.
 void ExpectGradcheck(const TensorFunction& fn, const std::vector<Tensor>& cpu_inputs);
 
 // `x` (float64) as another floating type on the CPU.

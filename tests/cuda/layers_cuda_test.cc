@@ -24,8 +24,9 @@ double Tolerance(DType dtype) {
 struct Extents {
   int64_t rows, columns;
 };
-// One element, tails of packs, more rows than a block has, rows longer than a block.
-const Extents kExtents[] = {{1, 1}, {3, 7}, {5, 64}, {300, 24}, {2, 1030}};
+// One element, tails of packs, more rows than a block has, rows of packs that a warp still holds,
+// and longer ones with packs and without.
+const Extents kExtents[] = {{1, 1}, {3, 7}, {5, 64}, {300, 24}, {3, 768}, {2, 1030}, {2, 1536}};
 
 Tensor Vector(int64_t columns, uint64_t seed, DType dtype) {
   return As(AccumulateDType(dtype), RandomTensor({columns}, seed));
@@ -54,14 +55,22 @@ TEST(ScaledResidual, EqualsTheCpu) {
   const auto scaled = [](const std::vector<Tensor>& in) {
     return ops::ScaledResidual(in[0], in[1], in[2]);
   };
+  const auto with_constant_scale = [](const std::vector<Tensor>& in) {
+    return ops::ScaledResidual(in[0], in[1].Detached(), in[2]);
+  };
+  const auto unscaled = [](const std::vector<Tensor>& in) {
+    return ops::ScaledResidual(in[0], {}, in[1]);
+  };
   for (const Extents& e : kExtents) {
     for (const DType dtype : kDTypes) {
       SCOPED_TRACE(testing::Message() << e.rows << " x " << e.columns << " " << Name(dtype));
       const Shape shape{e.rows, e.columns};
-      ExpectSameAsCpu(scaled,
-                      {As(dtype, RandomTensor(shape, 1)), Vector(e.columns, 2, dtype),
-                       As(dtype, RandomTensor(shape, 3))},
-                      Tolerance(dtype));
+      const std::vector<Tensor> inputs{As(dtype, RandomTensor(shape, 1)),
+                                       Vector(e.columns, 2, dtype),
+                                       As(dtype, RandomTensor(shape, 3))};
+      ExpectSameAsCpu(scaled, inputs, Tolerance(dtype));
+      ExpectSameAsCpu(with_constant_scale, inputs, Tolerance(dtype));
+      ExpectSameAsCpu(unscaled, {inputs[0], inputs[2]}, Tolerance(dtype));
     }
   }
   ExpectGradcheck(scaled, {RandomTensor({3, 5}, 1), RandomTensor({5}, 2), RandomTensor({3, 5}, 3)});
@@ -76,18 +85,14 @@ TEST(Embedding, RowsThatRepeatAndRowsThatNobodyUses) {
   const auto embed = [](const std::vector<Tensor>& in) {
     return ops::Embedding(in[0], in[1], in[2]);
   };
-  // A bfloat16 table's gradient is gathered in float32 by the parameter; here only its rows are
-  // read.
-  const auto look_up = [](const std::vector<Tensor>& in) {
-    return ops::Embedding(in[0], in[1].Detached(), in[2].Detached());
-  };
   for (const int64_t width : {1, 5, 16}) {
     for (const DType dtype : kDTypes) {
       SCOPED_TRACE(testing::Message() << width << " " << Name(dtype));
-      ExpectSameAsCpu(dtype == DType::kBFloat16 ? TensorFunction(look_up) : TensorFunction(embed),
-                      {id, As(dtype, RandomTensor({9, width}, 1)),
-                       As(dtype, RandomTensor({tokens + 2, width}, 2))},
-                      Tolerance(dtype));
+      // The gradient of a table in bfloat16 needs a parameter's float32.
+      ExpectSameAsCpuForParameters(embed,
+                                   {id, As(dtype, RandomTensor({9, width}, 1)),
+                                    As(dtype, RandomTensor({tokens + 2, width}, 2))},
+                                   Tolerance(dtype));
     }
   }
 }
@@ -97,9 +102,11 @@ TEST(Dropout, DropsWhatTheCpuDrops) {
   const RandomKey key{.seed = 5, .step = 3, .draw = 2, .first_row = 7};
   for (const Shape& shape : {Shape{1, 1}, Shape{5, 13}, Shape{3, 4, 65}}) {
     SCOPED_TRACE(shape.ToString());
-    const Tensor x = As(DType::kFloat32, RandomTensor(shape, 1));
-    ExpectSameAsCpu([&](const auto& in) { return ops::Dropout(in[0], 0.3f, key); }, {x}, 0);
-    ExpectSameAsCpu([&](const auto& in) { return ops::DropPath(in[0], 0.3f, key); }, {x}, 0);
+    for (const DType dtype : DeviceDTypes()) {
+      const Tensor x = As(dtype, RandomTensor(shape, 1));
+      ExpectSameAsCpu([&](const auto& in) { return ops::Dropout(in[0], 0.3f, key); }, {x}, 0);
+      ExpectSameAsCpu([&](const auto& in) { return ops::DropPath(in[0], 0.3f, key); }, {x}, 0);
+    }
     EXPECT_EQ(ops::DropoutMask(shape, 0.4f, key, DType::kFloat32, CudaDevice()).ToHost(),
               ops::DropoutMask(shape, 0.4f, key).ToHost());
   }

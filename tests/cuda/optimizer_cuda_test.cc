@@ -136,19 +136,22 @@ TEST(AdamW, TheBFloat16CopyIsTheRoundedValue) {
 TEST(Sgd, EqualsTheCpu) {
   for (const int64_t count : Counts()) {
     for (const DType dtype : DeviceSumDTypes()) {
-      for (const double squares : kSquares) {
-        SCOPED_TRACE(testing::Message() << count << " " << Name(dtype) << " squares " << squares);
-        ExpectSameUpdate(
-            [&](Device device) {
-              const Tensor gradient = Random(count, 1, dtype, device);
-              Tensor value = Random(count, 2, dtype, device);
-              Tensor momentum = Random(count, 3, dtype, device);
-              Tensor compute = Tensor::Zeros({count}, DType::kBFloat16, device);
-              ops::Sgd({.weight_decay = 0.1}, UpdateOf(squares, device), gradient, value, momentum,
-                       compute);
-              return std::vector<Values>{value.ToHost<double>(), momentum.ToHost<double>()};
-            },
-            Tolerance(dtype));
+      for (const int64_t offset : {0, 1}) {
+        for (const double squares : kSquares) {
+          SCOPED_TRACE(testing::Message() << count << " from " << offset << " " << Name(dtype)
+                                          << " squares " << squares);
+          ExpectSameUpdate(
+              [&](Device device) {
+                const Tensor gradient = Random(count, 1, dtype, device, offset);
+                Tensor value = Random(count, 2, dtype, device, offset);
+                Tensor momentum = Random(count, 3, dtype, device, offset);
+                Tensor compute = Tensor::Zeros({count}, DType::kBFloat16, device);
+                ops::Sgd({.weight_decay = 0.1}, UpdateOf(squares, device), gradient, value,
+                         momentum, compute);
+                return std::vector<Values>{value.ToHost<double>(), momentum.ToHost<double>()};
+              },
+              Tolerance(dtype));
+        }
       }
     }
   }

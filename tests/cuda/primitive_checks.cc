@@ -7,15 +7,14 @@ namespace {
 
 using Compare = void(const TensorFunction&, const std::vector<Tensor>&, double tolerance);
 
-void InAllTypes(Compare* compare, const TensorFunction& fn, const std::vector<Tensor>& inputs) {
-  for (const DType dtype : DeviceDTypes()) {
-    SCOPED_TRACE(Name(dtype));
-    std::vector<Tensor> converted;
-    for (const Tensor& input : inputs) {
-      converted.push_back(input.dtype() == DType::kFloat64 ? As(dtype, input) : input);
-    }
-    compare(fn, converted, PrimitiveTolerance(dtype));
+void In(DType dtype, Compare* compare, const TensorFunction& fn,
+        const std::vector<Tensor>& inputs) {
+  SCOPED_TRACE(Name(dtype));
+  std::vector<Tensor> converted;
+  for (const Tensor& input : inputs) {
+    converted.push_back(input.dtype() == DType::kFloat64 ? As(dtype, input) : input);
   }
+  compare(fn, converted, PrimitiveTolerance(dtype));
 }
 
 }  // namespace
@@ -26,10 +25,13 @@ double PrimitiveTolerance(DType dtype) {
 }
 
 void ExpectInAllTypes(const TensorFunction& fn, const std::vector<Tensor>& inputs) {
-  InAllTypes(&ExpectSameAsCpu, fn, inputs);
+  for (const DType dtype : DeviceDTypes()) In(dtype, &ExpectSameAsCpu, fn, inputs);
+}
+void ExpectAsParameters(const TensorFunction& fn, const std::vector<Tensor>& inputs) {
+  In(DType::kBFloat16, &ExpectSameAsCpuForParameters, fn, inputs);
 }
 void ExpectInAllTypesMisaligned(const TensorFunction& fn, const std::vector<Tensor>& inputs) {
-  InAllTypes(&ExpectSameAsCpuMisaligned, fn, inputs);
+  for (const DType dtype : DeviceDTypes()) In(dtype, &ExpectSameAsCpuMisaligned, fn, inputs);
 }
 
 }  // namespace tost

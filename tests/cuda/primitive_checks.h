@@ -14,6 +14,8 @@ double PrimitiveTolerance(DType dtype);
 
 // ExpectSameAsCpu in every type of the device; inputs in float64 are converted.
 void ExpectInAllTypes(const TensorFunction& fn, const std::vector<Tensor>& inputs);
+// For gradients in float32 of bfloat16 inputs.
+void ExpectAsParameters(const TensorFunction& fn, const std::vector<Tensor>& inputs);
 void ExpectInAllTypesMisaligned(const TensorFunction& fn, const std::vector<Tensor>& inputs);
 
 }  // namespace tost

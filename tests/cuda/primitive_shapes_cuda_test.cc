@@ -53,6 +53,7 @@ TEST(Elementwise, PacksTailsAndBroadcasting) {
     ExpectInAllTypes(Product, {x, row});
     ExpectInAllTypes(Product, {column, x});
     ExpectInAllTypes([](const Inputs& in) { return ops::Gelu(in[0]); }, {x});
+    ExpectAsParameters([](const Inputs& in) { return ops::Gelu(in[0]) * in[1]; }, {x, row});
   }
 }
 
@@ -80,6 +81,16 @@ TEST(Elementwise, NoElements) {
   for (const Pair& p : {Pair{{0}, {0}}, Pair{{3, 0}, {0}}, Pair{{0, 5}, {5}}, Pair{{0, 5}, {}}}) {
     SCOPED_TRACE(p.a.ToString() + " and " + p.b.ToString());
     ExpectInAllTypes(ProductAndSum, {Random(p.a, 1), Random(p.b, 2)});
+  }
+}
+
+TEST(Elementwise, Comparisons) {
+  const Tensor x = Tensor::FromHost<double>({2, 4}, {1, 2, 3, std::nan(""), 0, -0.0, 5, 7});
+  const Tensor y = Tensor::FromHost<double>({4}, {2, 2, 2, 2});
+  for (const auto compare :
+       {&ops::Less, &ops::LessEqual, &ops::Greater, &ops::GreaterEqual, &ops::Equal}) {
+    ExpectInAllTypes([compare](const Inputs& in) { return compare(in[0], in[1]); }, {x, y});
+    ExpectInAllTypes([compare](const Inputs& in) { return compare(in[0], in[0]); }, {x});
   }
 }
 

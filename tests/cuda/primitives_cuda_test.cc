@@ -26,6 +26,8 @@ class PrimitiveOp : public ::testing::TestWithParam<std::string> {
 
 TEST_P(PrimitiveOp, EqualsTheCpu) { ForInputs(&ExpectInAllTypes); }
 
+TEST_P(PrimitiveOp, GradientsOfParametersEqualTheCpus) { ForInputs(&ExpectAsParameters); }
+
 TEST_P(PrimitiveOp, HasTheRightGradient) {
   if (SmallShapesOnly()) GTEST_SKIP() << "finite differences take too many accesses";
   ForInputs([](const TensorFunction& fn, const std::vector<Tensor>& inputs) {
