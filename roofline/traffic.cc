@@ -123,22 +123,22 @@ Traffic ScaledResidualBackwardTraffic(const Tensor& gamma, const Tensor& y, cons
           .vector_flops = dz.numel() * ((out.dy.defined() ? 1 : 0) + (out.want_sums ? 2 : 0))};
 }
 
-Traffic EmbeddingTraffic(const Tensor& ids, const Tensor& table, const Tensor& positions,
+Traffic EmbeddingTraffic(const Tensor& ids, const Tensor& /*table*/, const Tensor& positions,
                          int64_t /*first_position*/, const Tensor& y) {
-  const int64_t tokens = ids.shape()[-1];
-  const int64_t places = positions.defined() ? tokens * Columns(table) * SizeAt(table.dtype()) : 0;
-  return {.bytes_read = BytesOf(ids) + BytesOf(y) + places,
+  // A row of the table for each token, and one of the positions.
+  const int64_t rows = positions.defined() ? 2 : 1;
+  return {.bytes_read = BytesOf(ids) + rows * BytesOf(y),
           .bytes_written = BytesOf(y),
           .vector_flops = positions.defined() ? y.numel() : 0};
 }
 
 Traffic EmbeddingTableBackwardTraffic(const Tensor& ids, const Tensor& dy, bool add,
                                       const Tensor& dtable) {
-  // Rows without a token are zeroed, or left alone when the others are added to.
+  // Rows with a token are added to; where there is nothing to add to, all are zeroed first.
   const int64_t used =
       std::min(ids.numel(), dtable.shape()[0]) * Columns(dtable) * SizeAt(dtable.dtype());
-  return {.bytes_read = BytesOf(ids) + BytesOf(dy) + (add ? used : 0),
-          .bytes_written = add ? used : BytesOf(dtable),
+  return {.bytes_read = BytesOf(ids) + BytesOf(dy) + used,
+          .bytes_written = used + (add ? 0 : BytesOf(dtable)),
           .vector_flops = dy.numel()};
 }
 

@@ -7,6 +7,7 @@
 
 #include "autograd/tape.h"
 #include "gtest/gtest.h"
+#include "ops/embedding.h"
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/loss.h"
@@ -153,6 +154,51 @@ TEST(Traffic, Softmax) {
   EXPECT_EQ(passes.backward_y, Passes{.reads = 2});
   EXPECT_EQ(passes.dy, Passes{.reads = 2});
   EXPECT_EQ(passes.dx, kWritten);
+}
+
+// A row of the table and one of the positions for each token.
+TEST(Traffic, Embedding) {
+  constexpr int32_t kRows = 9;
+  std::vector<int32_t> ids(2 * 20);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i) % (kRows - 1);
+  const Tensor tokens = OnCuda(Tensor::FromHost<int32_t>({2, 20}, ids));
+  for (const DType dtype : kDTypes) {
+    SCOPED_TRACE(Name(dtype));
+    const Tensor table = OnDevice(dtype, {kRows, kWidth}, 1);
+    const Tensor positions = OnDevice(dtype, {20, kWidth}, 2);
+    Tensor y;
+    Counted([&] { y = ops::Embedding(tokens, table, positions); });
+    EXPECT_EQ(simt::AccessesTo(table.raw()).read, BytesOf(y));
+    EXPECT_EQ(simt::AccessesTo(positions.raw()).read, BytesOf(y));
+    EXPECT_EQ(PassesOver(y), kWritten);
+    const roofline::Traffic claimed = roofline::EmbeddingTraffic(tokens, table, positions, 0, y);
+    EXPECT_EQ(claimed.bytes_read, BytesOf(tokens) + 2 * BytesOf(y));
+    EXPECT_EQ(claimed.bytes_written, BytesOf(y));
+  }
+}
+
+// Rows of the table's gradient whose ids occur are added to, once; here all do.
+TEST(Traffic, EmbeddingBackward) {
+  constexpr int32_t kRows = 9;
+  std::vector<int32_t> ids(20);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i) % kRows;
+  const Tensor tokens = OnCuda(Tensor::FromHost<int32_t>({20}, ids));
+  const Tensor dy = OnDevice(DType::kBFloat16, {20, kWidth}, 1);
+  Tensor gradient = OnDevice(DType::kFloat32, {kRows, kWidth}, 2);
+  const auto& backward = ops::embedding_table_backward_kernel.On(DeviceType::kCuda);
+  for (const bool add : {false, true}) {
+    SCOPED_TRACE(add);
+    Counted([&] { backward(tokens, dy, add, gradient); });
+    const simt::AccessCount counted = simt::AccessesTo(gradient.raw());
+    EXPECT_EQ(PassesOver(dy), kRead);
+    EXPECT_EQ(counted.read, BytesOf(gradient));
+    EXPECT_EQ(counted.written, BytesOf(gradient));
+    const roofline::Traffic claimed =
+        roofline::EmbeddingTableBackwardTraffic(tokens, dy, add, gradient);
+    EXPECT_EQ(claimed.bytes_read, BytesOf(tokens) + BytesOf(dy) + counted.read);
+    // Counted are kernels' accesses; the zeroing is the runtime's.
+    EXPECT_EQ(claimed.bytes_written, counted.written + (add ? 0 : BytesOf(gradient)));
+  }
 }
 
 TEST(Traffic, CrossEntropy) {
